@@ -1,1 +1,14 @@
+//! Records in, findings out: what pagesniff says of a capture.
+//!
+//! [`summary::Summary`] observes records one by one and ends in a [`summary::Report`]; [`render`] writes records (JSON
+//! Lines, CSV, a table) and reports (JSON, text). Everything is bounded: a day of traffic takes no more memory than
+//! [`summary::Limits`] says, and where a bound makes a figure an estimate, the report says so.
 
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
+
+pub mod render;
+pub mod summary;
+mod target_hash;
+
+pub use target_hash::target_hash;
