@@ -1,6 +1,10 @@
 //! What the decoder counts. Plain counters, read at any time.
 
 /// Why a packet or an IP fragment yielded no TCP segment.
+///
+/// Each packet is counted once: packets = segments, `not_ip`, `not_tcp`, `truncated_header`, `malformed` and
+/// (`fragments` − `datagrams_joined`) together. And `fragments` = `fragments_joined`, `fragment_copies`,
+/// `fragments_dropped` and those that still wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WireStats {
     /// Not IP (ARP, LLDP, PPPoE control, unknown EtherTypes, …).
@@ -13,7 +17,13 @@ pub struct WireStats {
     pub malformed: u64,
     /// IP fragments taken in.
     pub fragments: u64,
-    /// IP fragments given up: the bound, a time-out, or contradicting pieces.
+    /// IP fragments that became part of a whole datagram.
+    pub fragments_joined: u64,
+    /// The datagrams put together from them, each counted once more as the packet that it was.
+    pub datagrams_joined: u64,
+    /// IP fragments that repeated bytes which were there already.
+    pub fragment_copies: u64,
+    /// IP fragments given up: a bound, a time-out, contradicting pieces, or one cut by the snap length.
     pub fragments_dropped: u64,
     /// Packets that were unwrapped from a tunnel or a mirror encapsulation (VXLAN, GENEVE, GRE, ERSPAN, IP in IP).
     pub tunnelled: u64,

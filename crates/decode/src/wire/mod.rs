@@ -2,8 +2,31 @@
 //!
 //! Wrong checksums are ignored (offloading NICs leave them unset), lengths are taken from the IP header but never
 //! believed beyond what the packet had on the wire, and what cannot be read is counted by reason.
+//!
+//! ```text
+//! link::network → ip::datagram ─┬───────────────────────────────→ tcp::segment
+//!                               └→ tunnel::innermost ─┬─────────→
+//!                                     fragment::accept ┘ (tunnel::innermost once more)
+//! ```
+//!
+//! The upper line is where nearly every packet goes, and it touches nothing but the headers. A mirror that cuts the
+//! frames which it wraps leaves segments that are shorter than they were: a gap in the stream, as if lost.
+
+mod fragment;
+mod ip;
+mod link;
+mod span;
+mod tcp;
+mod tunnel;
 
 use std::net::IpAddr;
+
+use crate::packet::Packet;
+use crate::stats::WireStats;
+
+use fragment::Reassembler;
+use ip::{Datagram, protocol};
+use span::Span;
 
 /// One end of a TCP connection as it stands in a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -83,3 +106,101 @@ pub struct Segment<'a> {
     /// How many payload bytes the segment had on the wire: at least `payload.len()`, more where the snap length cut it.
     pub payload_len: u32,
 }
+
+/// Why a packet yields no segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Skip {
+    NotIp,
+    NotTcp,
+    TruncatedHeader,
+    Malformed,
+}
+
+/// Reads packets. Its only state are the IP fragments that wait for the rest of their datagram.
+#[derive(Debug)]
+pub struct Wire {
+    fragments: Reassembler,
+}
+
+impl Wire {
+    /// A reader that keeps at most `max_fragment_bytes` of IP fragments, and a few KiB to account for them.
+    pub fn new(max_fragment_bytes: usize) -> Self {
+        Self { fragments: Reassembler::new(max_fragment_bytes) }
+    }
+
+    /// The TCP segment in `packet`, or the one that it completes. What yields none is counted in `stats`.
+    ///
+    /// The payload lies in the packet itself, unless it had to be put together from fragments.
+    #[inline]
+    pub fn parse<'a>(&'a mut self, packet: &Packet<'a>, stats: &mut WireStats) -> Option<Segment<'a>> {
+        let wire_len = usize::try_from(packet.wire_len).unwrap_or(usize::MAX);
+        let outermost = link::network(packet.link, Span::new(packet.data, wire_len))
+            .and_then(|(version, rest)| ip::datagram(version, rest));
+        let found = match outermost {
+            Ok(datagram) if datagram.protocol == protocol::TCP && datagram.fragment.is_none() => {
+                tcp::segment(&datagram)
+            }
+            Ok(datagram) => self.unusual(datagram, packet, stats)?,
+            Err(skip) => Err(skip),
+        };
+        found.map_err(|skip| skip.count_in(stats)).ok()
+    }
+
+    /// The capture is over: the fragments that still wait are given up.
+    pub fn finish(&mut self, stats: &mut WireStats) {
+        self.fragments.finish(stats);
+    }
+
+    /// Unwraps tunnels and puts fragments together; `None` where the fragment has been counted, and that is all.
+    #[cold]
+    fn unusual<'a>(
+        &'a mut self,
+        datagram: Datagram<'a>,
+        packet: &Packet<'a>,
+        stats: &mut WireStats,
+    ) -> Option<Result<Segment<'a>, Skip>> {
+        let found = tunnel::innermost(datagram, stats);
+        let Ok(Datagram { fragment: Some(fragment), .. }) = found else {
+            return Some(found.and_then(|datagram| tcp::segment(&datagram)));
+        };
+        let piece = found.ok()?;
+        if !tunnel::may_hold_tcp(&piece) {
+            return Some(Err(Skip::NotTcp));
+        }
+        let whole = match self.fragments.accept(&piece, fragment, packet.time, stats) {
+            Ok(whole) => whole?,
+            Err(skip) => return Some(Err(skip)),
+        };
+        let inner = ip::past_extensions(whole).and_then(|whole| tunnel::innermost(whole, stats));
+        if matches!(inner, Ok(Datagram { fragment: Some(_), .. })) {
+            // A fragment of a datagram that came in fragments: nobody builds such a network, and one buffer serves.
+            count(&mut stats.fragments, 1);
+            count(&mut stats.fragments_dropped, 1);
+            return None;
+        }
+        Some(inner.and_then(|datagram| tcp::segment(&datagram)))
+    }
+}
+
+impl Skip {
+    #[cold]
+    fn count_in(self, stats: &mut WireStats) {
+        let counter = match self {
+            Self::NotIp => &mut stats.not_ip,
+            Self::NotTcp => &mut stats.not_tcp,
+            Self::TruncatedHeader => &mut stats.truncated_header,
+            Self::Malformed => &mut stats.malformed,
+        };
+        count(counter, 1);
+    }
+}
+
+/// Counters stop at their end; they never get there.
+fn count(counter: &mut u64, by: u64) {
+    *counter = counter.saturating_add(by);
+}
+
+#[cfg(test)]
+mod compose;
+#[cfg(test)]
+mod tests;
