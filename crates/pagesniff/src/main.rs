@@ -1,1 +1,23 @@
-fn main() {}
+//! pagesniff: watches a Neon pageserver's libpq port from outside and says which pages were asked for.
+
+use std::io;
+use std::process::ExitCode;
+
+use clap::Parser;
+use pagesniff::flags::{RawArgs, RawCommand, Settings, generate};
+use pagesniff::run::{output_outcome, run};
+
+fn main() -> ExitCode {
+    let raw = RawArgs::parse();
+    let ended = match raw.command {
+        Some(RawCommand::Generate { what }) => output_outcome(generate(&what, &mut io::stdout().lock())),
+        None => Settings::from_raw(raw.run).map_or_else(|wrong_usage| wrong_usage.exit(), run),
+    };
+    match ended {
+        Ok(ended) => ExitCode::from(ended.status()),
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(1)
+        }
+    }
+}

@@ -130,7 +130,10 @@ fn table(report: &Report, text: &mut String) {
 
 fn completeness(report: &Report, text: &mut String) {
     if report.complete {
-        line(text, format_args!("Complete: no packet, request or answer is known to be missing."));
+        match report.ledger.seen {
+            0 => line(text, format_args!("No pagestream request was seen; nothing is known to be missing.")),
+            _ => line(text, format_args!("Complete: no packet, request or answer is known to be missing.")),
+        }
         return;
     }
     let loss = &report.loss;
@@ -216,8 +219,14 @@ mod tests {
     #[test]
     fn a_capture_without_a_request() {
         let notes = vec!["no TCP segment on port 6400".to_owned()];
-        let facts = CaptureFacts { notes, input_whole: false, connections: Connections::default(), ..clean(0) };
+        let facts = CaptureFacts { notes, connections: Connections::default(), ..clean(0) };
         insta::assert_snapshot!(report_text(&report(&[], facts)));
+    }
+
+    #[test]
+    fn an_input_that_ended_early_is_not_complete() {
+        let facts = CaptureFacts { input_whole: false, ..clean(0) };
+        assert!(report_text(&report(&[], facts)).contains("NOT COMPLETE: the input ended early."));
     }
 
     #[test]

@@ -91,7 +91,7 @@ pub struct Ledger {
     pub write_failed: u64,
     /// Written, and since deleted by retention.
     pub rotated: u64,
-    /// In the output, and in the figures of the summary.
+    /// In the output. The figures of the summary are of these and of `write_failed`.
     pub kept: u64,
 }
 

@@ -1,0 +1,18 @@
+//! The command line: what was typed ([`RawArgs`]) apart from what it means ([`Settings`]).
+//!
+//! ```text
+//! words → RawArgs (clap: each value on its own) → Settings (values together, defaults filled in) → the run
+//! ```
+//!
+//! Everything a user can get wrong on the command line is found here, before any input is opened; it ends the program
+//! with status 2.
+
+mod generate;
+mod raw;
+mod settings;
+mod values;
+
+pub use generate::generate;
+pub use raw::{RawArgs, RawCommand, RawGenerate, RawRun};
+pub use settings::{Settings, SummaryTarget};
+pub use values::{ClientMatch, MaxLoss, SampleRate};

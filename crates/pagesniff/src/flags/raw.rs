@@ -1,0 +1,206 @@
+//! What was typed. Each value is checked on its own here, nothing is interpreted.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use analysis::render::Format;
+use bytesize::ByteSize;
+use clap::{Args, Parser, Subcommand};
+use record::{Kind, RelTag, TenantShardId, TimelineId};
+
+use super::values::{ClientMatch, MaxLoss, SampleRate, duration, memory};
+
+const EXAMPLES: &str = "\
+Examples:
+  pagesniff --read node.pcap
+      Who asked for what: a table by tenant, and how much of the picture is there
+  pagesniff --read node.pcap --tenant 3aabbf1a5d0f4e2a9d3c1b2a49505101 --format jsonl
+      Every request of one tenant, one JSON object a line
+  pagesniff --read node.pcap --min-latency 100ms --format table
+      The slow requests
+  tcpdump -i eth0 -s 512 -w - 'tcp port 6400' | pagesniff --read - --format csv
+      Straight from tcpdump, which needs the privileges that pagesniff then does not
+  pagesniff --read *.pcap.zst --summary - --quiet --max-loss 0
+      For scripts: figures as JSON, and status 3 where anything was lost
+
+Exit status:
+  0  done (also where whoever read standard output closed it)
+  1  failed: what was read before is in the output and the figures
+  2  wrong usage
+  3  done, but more was lost than --max-loss allows";
+
+/// Watch a Neon pageserver's libpq port from outside: which page was asked for, when, at which LSN, and how long the
+/// answer took.
+#[derive(Debug, Parser)]
+#[command(
+    name = "pagesniff",
+    version,
+    after_long_help = EXAMPLES,
+    after_help = "--help has examples, exit statuses and more on each option.",
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    max_term_width = 110
+)]
+pub struct RawArgs {
+    /// Something else than reading packets.
+    #[command(subcommand)]
+    pub command: Option<RawCommand>,
+    /// Reading packets.
+    #[command(flatten)]
+    pub run: RawRun,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum RawCommand {
+    /// Print the man page or shell completions, for packagers.
+    #[command(hide = true)]
+    Generate {
+        /// Which.
+        #[command(subcommand)]
+        what: RawGenerate,
+    },
+}
+
+/// What can be made from the definition of the command line.
+#[derive(Debug, Clone, Subcommand)]
+pub enum RawGenerate {
+    /// The manual page, in roff.
+    Man,
+    /// Completions for a shell.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+/// The options of a run that reads packets.
+#[derive(Debug, Args)]
+pub struct RawRun {
+    /// Capture files: pcap or pcapng, plain, .gz or .zst; `-` is standard input
+    ///
+    /// Several are merged by their packets' times.
+    #[arg(long, value_name = "FILE", num_args = 1.., required = true, help_heading = "Input")]
+    pub read: Vec<PathBuf>,
+
+    /// The pageserver's libpq port; repeatable [default: 6400]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Input")]
+    pub port: Vec<u16>,
+
+    /// Only this tenant, or this shard of it (TENANT-0b10: shard 11 of 16); repeatable
+    #[arg(long, value_name = "TENANT[-SHARD]", help_heading = "Filters")]
+    pub tenant: Vec<TenantShardId>,
+
+    /// Blocks in a stripe of a sharded tenant; only shards in --tenant need it
+    ///
+    /// Neither this nor the number of shards is on the wire. Old tenants have 32768.
+    #[arg(long, value_name = "BLOCKS", default_value_t = 2048, value_parser = clap::value_parser!(u32).range(1..),
+          help_heading = "Filters")]
+    pub stripe_size: u32,
+
+    /// Only this timeline; repeatable
+    #[arg(long, value_name = "TIMELINE", help_heading = "Filters")]
+    pub timeline: Vec<TimelineId>,
+
+    /// Only this fork of a relation, such as 1663/16384/16402 or 1663/16384/16402_vm; repeatable
+    #[arg(long, value_name = "REL", help_heading = "Filters")]
+    pub rel: Vec<RelTag>,
+
+    /// Only this kind of request: getpage, exists, nblocks, dbsize, slru; repeatable
+    #[arg(long, value_name = "KIND", help_heading = "Filters")]
+    pub kind: Vec<Kind>,
+
+    /// Only computes at this address, ADDR:PORT or network (10.0.0.0/8); repeatable
+    #[arg(long, value_name = "CLIENT", help_heading = "Filters")]
+    pub client: Vec<ClientMatch>,
+
+    /// Only requests that took at least this long, such as 1.5ms
+    ///
+    /// Requests whose latency is not known are left out by it.
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Filters")]
+    pub min_latency: Option<Duration>,
+
+    /// Only one key in N, always the same ones, so that reuse stays measurable
+    #[arg(long, value_name = "1/N", help_heading = "Filters")]
+    pub sample: Option<SampleRate>,
+
+    /// Keep requests whose tenant is not known
+    ///
+    /// The tenant is said once, when a connection is opened. Connections that are older than the capture have none:
+    /// their requests are counted, and left out but for this option. With --tenant or --timeline they are kept beside
+    /// what matches.
+    #[arg(long, help_heading = "Filters")]
+    pub unattributed: bool,
+
+    /// Write records to standard output: table, jsonl or csv
+    ///
+    /// Without it no records are written: the run ends with the table by tenant on standard error, and that is all.
+    #[arg(long, value_name = "FORMAT", help_heading = "Output")]
+    pub format: Option<Format>,
+
+    /// Write the figures of the whole run as JSON; `-` is standard output, where --format does not use it
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub summary: Option<PathBuf>,
+
+    /// Hash the 8,192 bytes of each page (xxh3-64) into the records
+    #[arg(long, help_heading = "Output")]
+    pub page_hash: bool,
+
+    /// No table, notes or progress on standard error; errors still are
+    #[arg(long, short, help_heading = "Output")]
+    pub quiet: bool,
+
+    /// Memory for connections, missing segments and open requests
+    ///
+    /// Where it does not suffice, the connections that were silent longest are forgotten, and counted.
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = memory, help_heading = "Limits")]
+    pub memory: ByteSize,
+
+    /// End with status 3 where more was lost than this: a count, or a share such as 0.1%
+    ///
+    /// A count is of everything known to be lost: packets dropped, requests and answers missing, malformed messages,
+    /// connections forgotten, records not kept. A share is the larger of two: packets dropped, of all packets; and
+    /// requests and answers missing, of all requests. 0 allows no loss of any kind, a cut capture file included.
+    /// Without this option no loss is too much.
+    #[arg(long, value_name = "LOSS", help_heading = "Limits")]
+    pub max_loss: Option<MaxLoss>,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        RawArgs::command().debug_assert();
+    }
+
+    fn error(words: &[&str]) -> String {
+        RawArgs::try_parse_from([&["pagesniff"], words].concat()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_wrong_value_says_what_is_expected() {
+        let cases = [
+            (&["--read", "f", "--tenant", "abc"][..], "an id has 32 hex digits, this has 3 characters"),
+            (&["--read", "f", "--rel", "1/2"], "SPCNODE/DBNODE/RELNODE"),
+            (&["--read", "f", "--kind", "page"], "expected one of getpage, exists, nblocks, dbsize, slru"),
+            (&["--read", "f", "--format", "xml"], "expected one of table, jsonl, csv"),
+            (&["--read", "f", "--client", "10.0.0"], "10.0.0.7, 10.0.0.7:51344, [::1]:51344 or 10.0.0.0/8"),
+            (&["--read", "f", "--min-latency", "5"], "time unit needed"),
+            (&["--read", "f", "--sample", "2/3"], "1/N"),
+            (&["--read", "f", "--memory", "1KiB"], "at least 1.0 MiB"),
+            (&["--read", "f", "--max-loss", "101%"], "0% to 100%"),
+            (&["--read", "f", "--port", "0"], "0 is not in 1..=65535"),
+            (&["--tenant", "3aabbf1a5d0f4e2a9d3c1b2a49505101"], "--read <FILE>"),
+        ];
+        for (words, expected) in cases {
+            let error = error(words);
+            assert!(error.contains(expected), "{words:?}: {error}");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What the words together mean.
+
+use std::path::PathBuf;
+
+use analysis::render::Format;
+use clap::CommandFactory;
+use clap::error::ErrorKind;
+
+use super::raw::{RawArgs, RawRun};
+use super::values::MaxLoss;
+use crate::filter::Filter;
+
+/// Where the figures of the run go as JSON.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SummaryTarget {
+    /// To standard output, which then carries nothing else.
+    Stdout,
+    /// To that file.
+    File(PathBuf),
+}
+
+/// A run that reads packets, checked and complete.
+#[derive(Debug)]
+pub struct Settings {
+    /// Capture files; `-` is standard input.
+    pub read: Vec<PathBuf>,
+    /// How packets are decoded.
+    pub decode: decode::Config,
+    /// Which requests are kept.
+    pub filter: Filter,
+    /// In which format records go to standard output; `None` where none do.
+    pub format: Option<Format>,
+    /// Where the figures go.
+    pub summary: Option<SummaryTarget>,
+    /// How much loss is borne.
+    pub max_loss: Option<MaxLoss>,
+    /// Whether standard error is for errors only.
+    pub quiet: bool,
+}
+
+impl Settings {
+    /// Puts together what was typed.
+    ///
+    /// # Errors
+    ///
+    /// Where two options contradict each other; the error prints itself and ends the program with status 2.
+    pub fn from_raw(raw: RawRun) -> Result<Self, clap::Error> {
+        let filter = Filter::from_raw(&raw);
+        let summary = raw.summary.map(|path| match path.as_os_str() == "-" {
+            true => SummaryTarget::Stdout,
+            false => SummaryTarget::File(path),
+        });
+        if summary == Some(SummaryTarget::Stdout) && raw.format.is_some() {
+            return Err(RawArgs::command().error(
+                ErrorKind::ArgumentConflict,
+                "--summary - and --format both want standard output: give --summary a file",
+            ));
+        }
+        let ports = if raw.port.is_empty() { vec![decode::DEFAULT_PORT] } else { raw.port };
+        // Only a machine of 32 bits has less address space than was asked for.
+        let memory_limit_bytes = usize::try_from(raw.memory.as_u64()).unwrap_or(usize::MAX);
+        let decode = decode::Config { ports, page_hash: raw.page_hash, memory_limit_bytes };
+        Ok(Self {
+            read: raw.read,
+            decode,
+            filter,
+            format: raw.format,
+            summary,
+            max_loss: raw.max_loss,
+            quiet: raw.quiet,
+        })
+    }
+}

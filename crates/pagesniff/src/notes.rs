@@ -1,0 +1,153 @@
+//! What a reader of the figures must know, in plain sentences without their full stop.
+
+use analysis::render::count_text;
+use analysis::summary::Ledger;
+use decode::Stats;
+
+/// The notes that the counters give rise to, what matters most first.
+pub(crate) fn notes(stats: &Stats, ledger: &Ledger, ports: &[u16], sample_one_in: u64) -> Vec<String> {
+    let mut notes = Vec::new();
+    nothing_there(stats, ports, &mut notes);
+    connections(stats, ledger, &mut notes);
+    packets(stats, &mut notes);
+    if sample_one_in > 1 {
+        notes.push(format!("requests and unique keys are those of a sample of one key in {sample_one_in}"));
+    }
+    notes
+}
+
+/// `1 connection is`, `2 connections are`.
+fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count_text(count), if count == 1 { one } else { many })
+}
+
+/// `port 6400`, `ports 6400 and 6401`.
+fn ports_text(ports: &[u16]) -> String {
+    let numbers: Vec<String> = ports.iter().map(u16::to_string).collect();
+    format!("{} {}", if ports.len() == 1 { "port" } else { "ports" }, numbers.join(" and "))
+}
+
+fn nothing_there(stats: &Stats, ports: &[u16], notes: &mut Vec<String>) {
+    let ports = ports_text(ports);
+    if stats.packets == 0 {
+        notes.push("the capture holds no packet".to_owned());
+    } else if stats.segments == 0 && stats.other_port > 0 {
+        let elsewhere = counted(stats.other_port, "TCP segment is", "TCP segments are");
+        notes.push(format!("nothing was sent from or to {ports}, while {elsewhere} on other ports: is --port right?"));
+    } else if stats.segments == 0 {
+        notes.push(format!("nothing was sent from or to {ports}, nor is there other TCP that could be read"));
+    }
+}
+
+fn connections(stats: &Stats, ledger: &Ledger, notes: &mut Vec<String>) {
+    let mut say = |count: u64, one: &str, many: &str| {
+        if count > 0 {
+            notes.push(counted(count, one, many));
+        }
+    };
+    say(
+        stats.encrypted_connections,
+        "connection is TLS: its content cannot be read",
+        "connections are TLS: their content cannot be read",
+    );
+    say(
+        stats.other_connections,
+        "connection speaks something else than pagestream",
+        "connections speak something else than pagestream",
+    );
+    say(
+        stats.unidentified_connections,
+        "connection could not be identified: too little of it was seen",
+        "connections could not be identified: too little of them was seen",
+    );
+    say(
+        stats.joined_connections,
+        "connection was open before the capture began",
+        "connections were open before the capture began",
+    );
+    if stats.joined_connections > 0 && ledger.unattributed > 0 {
+        notes.push("tenants are named when a connection is opened; what was open before has none".to_owned());
+    }
+    match (stats.client_data_segments, stats.server_data_segments) {
+        (1.., 0) => notes.push("only one direction is visible: there are requests but no answers".to_owned()),
+        (0, 1..) => notes.push("only one direction is visible: there are answers but no requests".to_owned()),
+        _ => {}
+    }
+}
+
+fn packets(stats: &Stats, notes: &mut Vec<String>) {
+    let mut say = |count: u64, one: &str, many: &str| {
+        if count > 0 {
+            notes.push(counted(count, one, many));
+        }
+    };
+    say(
+        stats.duplicates,
+        "segment was captured twice (a mirror of both ports, or -i any): each is counted once",
+        "segments were captured twice (a mirror of both ports, or -i any): each is counted once",
+    );
+    say(
+        stats.wire.tunnelled,
+        "packet was unwrapped from a tunnel or mirror header",
+        "packets were unwrapped from tunnel or mirror headers",
+    );
+    say(
+        stats.wire.truncated_header,
+        "packet was cut within its headers: capture with a snap length of 256 or more",
+        "packets were cut within their headers: capture with a snap length of 256 or more",
+    );
+    say(
+        stats.wire.fragments_dropped,
+        "IP fragment could not be put together",
+        "IP fragments could not be put together",
+    );
+    say(
+        stats.negative_latencies,
+        "latency is left out since the clocks of the two directions disagree",
+        "latencies are left out since the clocks of the two directions disagree",
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(stats: Stats) -> Vec<String> {
+        notes(&stats, &Ledger::default(), &[6400], 1)
+    }
+
+    #[test]
+    fn a_capture_of_the_expected_has_no_notes() {
+        let stats = Stats {
+            packets: 10,
+            segments: 10,
+            client_data_segments: 4,
+            server_data_segments: 4,
+            pagestream_connections: 1,
+            ..Stats::default()
+        };
+        assert_eq!(of(stats), [""; 0]);
+    }
+
+    #[test]
+    fn what_stands_in_the_way_is_said() {
+        let seen =
+            Stats { packets: 9, segments: 9, client_data_segments: 1, server_data_segments: 1, ..Stats::default() };
+        let tls = Stats { encrypted_connections: 2, ..seen };
+        assert_eq!(of(tls), ["2 connections are TLS: their content cannot be read"]);
+        let one_way = Stats { server_data_segments: 0, ..seen };
+        assert_eq!(of(one_way), ["only one direction is visible: there are requests but no answers"]);
+        let joined = Stats { joined_connections: 5, ..seen };
+        assert_eq!(of(joined), ["5 connections were open before the capture began"]);
+    }
+
+    #[test]
+    fn a_capture_of_nothing_says_where_to_look() {
+        assert_eq!(of(Stats::default()), ["the capture holds no packet"]);
+        let elsewhere = Stats { packets: 10, other_port: 1, ..Stats::default() };
+        assert_eq!(
+            of(elsewhere),
+            ["nothing was sent from or to port 6400, while 1 TCP segment is on other ports: is --port right?"]
+        );
+    }
+}
