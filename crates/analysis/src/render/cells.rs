@@ -57,28 +57,32 @@ pub(super) trait Cells {
     fn flag(&mut self, name: Name, value: Option<bool>);
 }
 
-/// The last value's text: neighbouring records share their tenant, relation and connection.
+/// How many texts of a kind are kept: records of a few connections alternate.
+const SLOTS: usize = 16;
+
+/// Recent values' texts: records that follow each other share their tenant, relation and connection.
 #[derive(Debug)]
 struct TextCache<T> {
-    of: Option<T>,
-    text: Vec<u8>,
+    slots: [(Option<T>, Vec<u8>); SLOTS],
 }
 
 impl<T> Default for TextCache<T> {
     fn default() -> Self {
-        Self { of: None, text: Vec::new() }
+        Self { slots: std::array::from_fn(|_| (None, Vec::new())) }
     }
 }
 
 impl<T: Copy + PartialEq> TextCache<T> {
-    fn text(&mut self, value: T, write: impl FnOnce(T, &mut Vec<u8>) -> std::io::Result<()>) -> &[u8] {
-        if self.of != Some(value) {
-            self.text.clear();
+    /// The text of `value`, written by `write` unless it is still there. `hint` is any number that tells values apart.
+    fn text(&mut self, value: T, hint: u32, write: impl FnOnce(T, &mut Vec<u8>) -> std::io::Result<()>) -> &[u8] {
+        let Some((of, text)) = self.slots.get_mut(hint as usize % SLOTS) else { return b"" };
+        if *of != Some(value) {
+            text.clear();
             // Writing to a Vec does not fail.
-            let _ = write(value, &mut self.text);
-            self.of = Some(value);
+            let _ = write(value, text);
+            *of = Some(value);
         }
-        &self.text
+        text
     }
 }
 
@@ -115,7 +119,9 @@ fn timing(record: &Record, cells: &mut impl Cells) {
 
 fn owner(record: &Record, caches: &mut TextCaches, cells: &mut impl Cells) {
     let ids = record.owner.map(|owner| {
-        let text = caches.owner.text(owner, |owner, out| write!(out, "{}{}", owner.tenant, owner.timeline));
+        let text = caches.owner.text(owner, u128::from_be_bytes(owner.timeline.0) as u32, |owner, out| {
+            write!(out, "{}{}", owner.tenant, owner.timeline)
+        });
         text.split_at_checked(text.len() / 2).unwrap_or_default()
     });
     cells.text(name!("tenant"), ids.map(|(tenant, _)| tenant));
@@ -132,7 +138,7 @@ fn target(record: &Record, caches: &mut TextCaches, cells: &mut impl Cells) {
     };
     cells.text(name!("kind"), Some(target.kind().as_str().as_bytes()));
     cells.text(name!("key"), target.key().map(digits::key).as_ref().map(digits::Digits::as_bytes));
-    cells.text(name!("rel"), rel.map(|rel| caches.rel.text(rel, |rel, out| write!(out, "{rel}"))));
+    cells.text(name!("rel"), rel.map(|rel| caches.rel.text(rel, rel.relnode, |rel, out| write!(out, "{rel}"))));
     cells.number(name!("spcnode"), rel.map(|rel| rel.spcnode.into()));
     cells.number(name!("dbnode"), target.dbnode().map(u64::from));
     cells.number(name!("relnode"), rel.map(|rel| rel.relnode.into()));
@@ -152,8 +158,14 @@ fn answer(record: &Record, cells: &mut impl Cells) {
 }
 
 fn connection(record: &Record, caches: &mut TextCaches, cells: &mut impl Cells) {
-    cells.text(name!("client"), Some(caches.client.text(record.client, |end, out| write!(out, "{end}"))));
-    cells.text(name!("server"), Some(caches.server.text(record.server, |end, out| write!(out, "{end}"))));
+    cells.text(
+        name!("client"),
+        Some(caches.client.text(record.client, record.client.port().into(), |end, out| write!(out, "{end}"))),
+    );
+    cells.text(
+        name!("server"),
+        Some(caches.server.text(record.server, record.server.port().into(), |end, out| write!(out, "{end}"))),
+    );
     cells.number(name!("protocol"), Some(record.protocol.number().into()));
     cells.number(name!("reqid"), record.reqid);
     cells.number(name!("backend_pid"), record.backend_pid.map(u64::from));

@@ -1,35 +1,15 @@
 //! Digits on the stack: the texts that most records have of their own.
 
-use record::{Key, Lsn};
+use record::{Key, Lsn, RelTag};
 
-/// A text of at most `N` bytes, built from the front.
+/// A text of at most `N` bytes on the stack.
 pub(super) struct Digits<const N: usize> {
     bytes: [u8; N],
     len: usize,
 }
 
 impl<const N: usize> Digits<N> {
-    const fn new() -> Self {
-        Self { bytes: [0; N], len: 0 }
-    }
-
-    /// Appends a byte; what does not fit is left out, which the tests rule out for the texts below.
-    fn push(&mut self, byte: u8) {
-        if let Some(place) = self.bytes.get_mut(self.len) {
-            *place = byte;
-            self.len += 1;
-        }
-    }
-
-    /// Appends the `count` last hex digits of `value`.
-    fn hex(&mut self, value: u64, count: u32, alphabet: &[u8; 16]) {
-        for place in (0..count).rev() {
-            let nibble = (value >> (place * 4)) as usize & 0xF;
-            self.push(alphabet.get(nibble).copied().unwrap_or(b'?'));
-        }
-    }
-
-    /// The text so far.
+    /// The text.
     pub(super) fn as_bytes(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or_default()
     }
@@ -38,46 +18,70 @@ impl<const N: usize> Digits<N> {
 const UPPER: &[u8; 16] = b"0123456789ABCDEF";
 const LOWER: &[u8; 16] = b"0123456789abcdef";
 
-/// How many hex digits a number has without leading zeros, at least one.
-fn hex_len(value: u32) -> u32 {
-    (35 - (value | 1).leading_zeros()) / 4
+/// The two digits of every byte.
+#[expect(clippy::indexing_slicing, reason = "evaluated while compiling, where an index out of bounds is an error")]
+const fn digit_pairs(alphabet: &[u8; 16]) -> [[u8; 2]; 256] {
+    let mut pairs = [[0; 2]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        pairs[byte] = [alphabet[byte >> 4], alphabet[byte & 0xF]];
+        byte += 1;
+    }
+    pairs
+}
+
+static UPPER_PAIRS: [[u8; 2]; 256] = digit_pairs(UPPER);
+static LOWER_PAIRS: [[u8; 2]; 256] = digit_pairs(LOWER);
+
+/// Two digits for each byte of `value`; `out` is twice as long.
+fn write_hex(out: &mut [u8], value: &[u8], pairs: &[[u8; 2]; 256]) {
+    for (digits, byte) in out.as_chunks_mut().0.iter_mut().zip(value) {
+        *digits = pairs.get(usize::from(*byte)).copied().unwrap_or_default();
+    }
 }
 
 /// As `Lsn` prints.
 pub(super) fn lsn(lsn: Lsn) -> Digits<17> {
-    let mut digits = Digits::new();
-    let (high, low) = ((lsn.0 >> 32) as u32, lsn.0 as u32);
-    digits.hex(u64::from(high), hex_len(high), UPPER);
-    digits.push(b'/');
-    digits.hex(u64::from(low), hex_len(low), UPPER);
-    digits
+    let mut digits = [[0; 8]; 2];
+    for (half, out) in [(lsn.0 >> 32) as u32, lsn.0 as u32].into_iter().zip(&mut digits) {
+        write_hex(out, &half.to_be_bytes(), &UPPER_PAIRS);
+    }
+    let [high, low] = digits.each_ref().map(|half| {
+        let zeros = half.iter().take(7).take_while(|digit| **digit == b'0').count();
+        half.get(zeros..).unwrap_or_default()
+    });
+    let mut text = Digits { bytes: [0; 17], len: 0 };
+    for (place, digit) in text.bytes.iter_mut().zip(high.iter().chain(b"/").chain(low)) {
+        *place = *digit;
+        text.len += 1;
+    }
+    text
 }
 
 /// As `Key` prints.
 pub(super) fn key(key: Key) -> Digits<36> {
-    let mut digits = Digits::new();
-    digits.hex(0, 2, UPPER);
-    for field in [key.rel.spcnode, key.rel.dbnode, key.rel.relnode] {
-        digits.hex(u64::from(field), 8, UPPER);
-    }
-    digits.hex(u64::from(key.rel.forknum), 2, UPPER);
-    digits.hex(u64::from(key.blkno), 8, UPPER);
+    // 13 bytes of field1 (always 0) and the relation's numbers, then 5 of fork and block.
+    let RelTag { spcnode, dbnode, relnode, forknum } = key.rel;
+    let upper = u128::from(spcnode) << 64 | u128::from(dbnode) << 32 | u128::from(relnode);
+    let lower = u64::from(forknum) << 32 | u64::from(key.blkno);
+    let mut digits = Digits { bytes: [0; 36], len: 36 };
+    let (front, back) = digits.bytes.split_at_mut(26);
+    write_hex(front, upper.to_be_bytes().get(3..).unwrap_or_default(), &UPPER_PAIRS);
+    write_hex(back, lower.to_be_bytes().get(3..).unwrap_or_default(), &UPPER_PAIRS);
     digits
 }
 
 /// 16 lower-case hex digits.
 pub(super) fn hash(hash: u64) -> Digits<16> {
-    let mut digits = Digits::new();
-    digits.hex(hash, 16, LOWER);
+    let mut digits = Digits { bytes: [0; 16], len: 16 };
+    write_hex(&mut digits.bytes, &hash.to_be_bytes(), &LOWER_PAIRS);
     digits
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-    use record::RelTag;
-
     use super::*;
+    use proptest::prelude::*;
 
     fn text<const N: usize>(digits: Digits<N>) -> String {
         String::from_utf8(digits.as_bytes().to_vec()).unwrap()
