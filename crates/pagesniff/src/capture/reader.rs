@@ -1,5 +1,6 @@
 //! One capture file, from its origin to its packets.
 
+use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -71,8 +72,16 @@ impl Reader {
     ///
     /// Whatever keeps it from being read; see [`CaptureError`].
     pub(super) fn open(origin: &Origin, access: Access) -> Result<Self, CaptureError> {
-        let name = origin.name();
         let raw = origin.open(access.held_open, access.read_bytes)?;
+        Self::over(origin.name(), raw, access.window_bytes)
+    }
+
+    /// Reads the header of what `raw` delivers; `name` is for messages.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::open`].
+    pub(super) fn over(name: String, raw: Box<dyn Read + Send>, window_bytes: usize) -> Result<Self, CaptureError> {
         let (content, compression) = match compression::open(raw) {
             Ok(opened) => opened,
             Err(error) => {
@@ -80,7 +89,7 @@ impl Reader {
                 return Err(unusable(name, stop));
             }
         };
-        let mut window = Window::new(content, access.window_bytes);
+        let mut window = Window::new(content, window_bytes);
         match Format::open(&mut window) {
             Ok(format) => {
                 let stats = SourceStats::default();
