@@ -9,7 +9,8 @@
 //! - A packet is handed out as a slice of the window it was read into: nothing is copied for it.
 //! - Files are read, never mapped: one that shrinks meanwhile ends with an error, not with a signal.
 //! - A file that is cut or damaged is used up to there. What was left is counted in [`SourceStats`] and told in the notes.
-//! - No content makes it panic, loop, or hold more than 65 MiB of a file at a time.
+//! - No content makes it panic, loop, or hold more than 65 MiB of a file at a time
+//!   (to which a zstd frame may add its own window, of at most 128 MiB).
 
 #![cfg_attr(
     not(test),
