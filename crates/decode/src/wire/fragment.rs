@@ -46,8 +46,9 @@ struct Key {
 
 impl Key {
     fn of(piece: &Datagram<'_>, fragment: Fragment) -> Self {
-        let protocol = if piece.source.is_ipv4() { piece.protocol } else { 0 };
-        Self { source: piece.source, destination: piece.destination, id: fragment.id, protocol }
+        let protocol = if piece.addresses.is_v6() { 0 } else { piece.protocol };
+        let (source, destination) = (piece.addresses.source(), piece.addresses.destination());
+        Self { source, destination, id: fragment.id, protocol }
     }
 }
 

@@ -1,6 +1,6 @@
 //! IPv4 (RFC 791) and IPv6 (RFC 8200) headers, up to the transport header.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 use super::Skip;
 use super::link::IpVersion;
@@ -40,11 +40,39 @@ pub(super) struct Fragment {
     pub(super) more: bool,
 }
 
+/// The addresses as they lie in the packet: copied once, when the segment is known to be one.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Addresses<'a> {
+    V4 { source: &'a [u8; 4], destination: &'a [u8; 4] },
+    V6 { source: &'a [u8; 16], destination: &'a [u8; 16] },
+}
+
+impl Addresses<'_> {
+    #[inline]
+    pub(super) fn source(&self) -> IpAddr {
+        match *self {
+            Self::V4 { source, .. } => IpAddr::from(*source),
+            Self::V6 { source, .. } => IpAddr::from(*source),
+        }
+    }
+
+    #[inline]
+    pub(super) fn destination(&self) -> IpAddr {
+        match *self {
+            Self::V4 { destination, .. } => IpAddr::from(*destination),
+            Self::V6 { destination, .. } => IpAddr::from(*destination),
+        }
+    }
+
+    pub(super) fn is_v6(&self) -> bool {
+        matches!(self, Self::V6 { .. })
+    }
+}
+
 /// An IP datagram, or a fragment of one, with its header read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Datagram<'a> {
-    pub(super) source: IpAddr,
-    pub(super) destination: IpAddr,
+    pub(super) addresses: Addresses<'a>,
     /// What `body` begins with.
     pub(super) protocol: u8,
     /// IPv4 identification, or 0.
@@ -57,19 +85,25 @@ pub(super) struct Datagram<'a> {
     pub(super) body: Span<'a>,
 }
 
-/// Reads the IP header at the start of `packet`, and the extension headers behind it.
+/// Reads the IP header at the start of `packet`, and no extension headers.
 #[inline]
+pub(super) fn header(version: IpVersion, packet: Span<'_>) -> Result<Datagram<'_>, Skip> {
+    match version {
+        IpVersion::V4 => ipv4(packet),
+        IpVersion::V6 => ipv6(packet),
+    }
+}
+
+/// Reads the IP header at the start of `packet`, and the extension headers behind it.
 pub(super) fn datagram(version: IpVersion, packet: Span<'_>) -> Result<Datagram<'_>, Skip> {
-    let datagram = match version {
-        IpVersion::V4 => ipv4(packet)?,
-        IpVersion::V6 => ipv6(packet)?,
-    };
-    if datagram.protocol == protocol::TCP { Ok(datagram) } else { past_extensions(datagram) }
+    past_extensions(header(version, packet)?)
 }
 
 #[inline]
 fn ipv4(packet: Span<'_>) -> Result<Datagram<'_>, Skip> {
-    let (header, _) = packet.header::<IPV4_HEADER_LEN>()?;
+    let (header, rest) = packet.header::<12>()?;
+    let (source, rest) = rest.header::<4>()?;
+    let (destination, _) = rest.header::<4>()?;
     let header_len = usize::from(header[0] & 0x0f) << 2;
     let total_len = usize::from(u16::from_be_bytes([header[2], header[3]]));
     if header[0] >> 4 != 4 || header_len < IPV4_HEADER_LEN {
@@ -84,8 +118,7 @@ fn ipv4(packet: Span<'_>) -> Result<Datagram<'_>, Skip> {
     let more = flags_and_offset & 0x2000 != 0;
     let offset = usize::from(flags_and_offset & 0x1fff) << 3;
     Ok(Datagram {
-        source: IpAddr::V4(Ipv4Addr::new(header[12], header[13], header[14], header[15])),
-        destination: IpAddr::V4(Ipv4Addr::new(header[16], header[17], header[18], header[19])),
+        addresses: Addresses::V4 { source, destination },
         protocol: header[9],
         ip_id,
         fragment: (more || offset != 0).then_some(Fragment { id: u32::from(ip_id), offset, more }),
@@ -109,8 +142,7 @@ fn ipv6(packet: Span<'_>) -> Result<Datagram<'_>, Skip> {
         (rest.limit(payload_len), payload_len <= rest.wire_len())
     };
     Ok(Datagram {
-        source: IpAddr::V6(Ipv6Addr::from(*source)),
-        destination: IpAddr::V6(Ipv6Addr::from(*destination)),
+        addresses: Addresses::V6 { source, destination },
         protocol: header[6],
         ip_id: 0,
         fragment: None,
@@ -168,7 +200,7 @@ fn jumbo_len(body: Span<'_>) -> Result<Option<usize>, Skip> {
 #[cold]
 pub(super) fn past_extensions(datagram: Datagram<'_>) -> Result<Datagram<'_>, Skip> {
     let mut datagram = datagram;
-    let v6 = datagram.source.is_ipv6();
+    let v6 = datagram.addresses.is_v6();
     for _ in 0..MAX_EXTENSIONS {
         if datagram.fragment.is_some() {
             return Ok(datagram);

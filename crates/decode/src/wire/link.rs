@@ -36,19 +36,33 @@ const AF_INET: u32 = 2;
 /// `AF_INET6` of Linux; NetBSD and OpenBSD; FreeBSD; macOS.
 const AF_INET6: [u32; 4] = [10, 24, 28, 30];
 
-/// Takes the link header off a captured packet.
+/// Takes the link header off a captured packet, if it is one of the common ones with at most two VLAN tags before IP.
 #[inline]
+pub(super) fn common_network(link: LinkType, packet: Span<'_>) -> Option<(IpVersion, Span<'_>)> {
+    let header = match link {
+        LinkType::Ethernet => ethernet_header(packet),
+        LinkType::LinuxSll2 => sll2_header(packet),
+        LinkType::LinuxSll => sll_header(packet),
+        _ => return None,
+    };
+    let (mut ethertype, mut rest) = header.ok()?;
+    for _ in 0..3 {
+        match ethertype {
+            IPV4 => return Some((IpVersion::V4, rest)),
+            IPV6 => return Some((IpVersion::V6, rest)),
+            tag if VLAN.contains(&tag) => (ethertype, rest) = vlan_tag(rest).ok()?,
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// Takes the link header off a captured packet, and all that lies between it and IP.
 pub(super) fn network(link: LinkType, packet: Span<'_>) -> Result<(IpVersion, Span<'_>), Skip> {
     match link {
         LinkType::Ethernet => ethernet(packet),
-        LinkType::LinuxSll2 => {
-            let (header, rest) = packet.header::<20>()?;
-            cooked(u16::from_be_bytes([header[0], header[1]]), rest)
-        }
-        LinkType::LinuxSll => {
-            let (header, rest) = packet.header::<16>()?;
-            cooked(u16::from_be_bytes([header[14], header[15]]), rest)
-        }
+        LinkType::LinuxSll2 => cooked(sll2_header(packet)?),
+        LinkType::LinuxSll => cooked(sll_header(packet)?),
         LinkType::Null | LinkType::Loop => loopback(packet),
         LinkType::RawIp => by_nibble(packet, Skip::Malformed),
         LinkType::RawIpv4 => Ok((IpVersion::V4, packet)),
@@ -57,50 +71,61 @@ pub(super) fn network(link: LinkType, packet: Span<'_>) -> Result<(IpVersion, Sp
 }
 
 /// An Ethernet frame, from its destination address on.
-#[inline]
 pub(super) fn ethernet(frame: Span<'_>) -> Result<(IpVersion, Span<'_>), Skip> {
-    let (header, rest) = frame.header::<14>()?;
-    by_ethertype(u16::from_be_bytes([header[12], header[13]]), rest)
+    let (ethertype, rest) = ethernet_header(frame)?;
+    by_ethertype(ethertype, rest)
 }
 
-/// What an EtherType announces, or the length that may stand in its place.
+/// The EtherType of an Ethernet frame, and what follows it.
 #[inline]
-fn by_ethertype(ethertype: u16, rest: Span<'_>) -> Result<(IpVersion, Span<'_>), Skip> {
-    match ethertype {
-        IPV4 => Ok((IpVersion::V4, rest)),
-        IPV6 => Ok((IpVersion::V6, rest)),
-        other => tagged(other, rest),
-    }
+fn ethernet_header(frame: Span<'_>) -> Result<(u16, Span<'_>), Skip> {
+    let (header, rest) = frame.header::<14>()?;
+    Ok((u16::from_be_bytes([header[12], header[13]]), rest))
+}
+
+/// The protocol number of a Linux cooked capture, and what follows the header.
+#[inline]
+fn sll_header(packet: Span<'_>) -> Result<(u16, Span<'_>), Skip> {
+    let (header, rest) = packet.header::<16>()?;
+    Ok((u16::from_be_bytes([header[14], header[15]]), rest))
+}
+
+/// The same of version 2.
+#[inline]
+fn sll2_header(packet: Span<'_>) -> Result<(u16, Span<'_>), Skip> {
+    let (header, rest) = packet.header::<20>()?;
+    Ok((u16::from_be_bytes([header[0], header[1]]), rest))
+}
+
+/// The EtherType behind the rest of a VLAN tag, and what follows it.
+#[inline]
+fn vlan_tag(rest: Span<'_>) -> Result<(u16, Span<'_>), Skip> {
+    let (tag, after) = rest.header::<4>()?;
+    Ok((u16::from_be_bytes([tag[2], tag[3]]), after))
 }
 
 /// Linux cooked captures put EtherTypes where they can, and numbers of their own below them.
-#[inline]
-fn cooked(protocol: u16, rest: Span<'_>) -> Result<(IpVersion, Span<'_>), Skip> {
+fn cooked((protocol, rest): (u16, Span<'_>)) -> Result<(IpVersion, Span<'_>), Skip> {
     match protocol {
-        COOKED_LLC => tagged(MAX_802_3_LEN, rest),
+        COOKED_LLC => by_ethertype(MAX_802_3_LEN, rest),
         protocol => by_protocol_type(protocol, rest),
     }
 }
 
 /// What an EtherType announces in a field that cannot be a length.
-#[inline]
 pub(super) fn by_protocol_type(protocol_type: u16, rest: Span<'_>) -> Result<(IpVersion, Span<'_>), Skip> {
     if protocol_type > MAX_802_3_LEN { by_ethertype(protocol_type, rest) } else { Err(Skip::NotIp) }
 }
 
-/// Walks tags and other wrappings until IP comes.
-#[cold]
-fn tagged(ethertype: u16, rest: Span<'_>) -> Result<(IpVersion, Span<'_>), Skip> {
+/// What an EtherType announces, or the length that may stand in its place: through tags and other wrappings to IP.
+fn by_ethertype(ethertype: u16, rest: Span<'_>) -> Result<(IpVersion, Span<'_>), Skip> {
     let (mut ethertype, mut rest) = (ethertype, rest);
     for _ in 0..=MAX_TAGS {
         match ethertype {
             IPV4 => return Ok((IpVersion::V4, rest)),
             IPV6 => return Ok((IpVersion::V6, rest)),
             PPPOE_SESSION => return pppoe(rest),
-            tag if VLAN.contains(&tag) => {
-                let (tag, after) = rest.header::<4>()?;
-                (ethertype, rest) = (u16::from_be_bytes([tag[2], tag[3]]), after);
-            }
+            tag if VLAN.contains(&tag) => (ethertype, rest) = vlan_tag(rest)?,
             VN_TAG => {
                 let (tag, after) = rest.header::<6>()?;
                 (ethertype, rest) = (u16::from_be_bytes([tag[4], tag[5]]), after);
@@ -153,10 +178,15 @@ fn pppoe(rest: Span<'_>) -> Result<(IpVersion, Span<'_>), Skip> {
     let (header, rest) = rest.header::<6>()?;
     let [0x11, 0, _, _, len_high, len_low] = *header else { return Err(Skip::NotIp) };
     let len = usize::from(u16::from_be_bytes([len_high, len_low]));
-    let (protocol, rest) = rest.limit(len).header::<2>()?;
+    // The first of the protocol's two bytes may be left out where it is 0; the second is odd, which tells them apart
+    // (RFC 1661, section 6.5).
+    let (mut protocol, mut rest) = rest.limit(len).header::<1>()?;
+    if *protocol == [0] {
+        (protocol, rest) = rest.header::<1>()?;
+    }
     match protocol {
-        [0x00, 0x21] => Ok((IpVersion::V4, rest)),
-        [0x00, 0x57] => Ok((IpVersion::V6, rest)),
+        [0x21] => Ok((IpVersion::V4, rest)),
+        [0x57] => Ok((IpVersion::V6, rest)),
         _ => Err(Skip::NotIp),
     }
 }

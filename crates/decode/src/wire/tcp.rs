@@ -7,7 +7,7 @@ use super::{Segment, Skip, TcpFlags, TcpTimestamps, WireEnd};
 const HEADER_LEN: usize = 20;
 
 /// Reads the TCP header at the start of the datagram's body.
-#[inline]
+#[inline(always)]
 pub(super) fn segment<'a>(datagram: &Datagram<'a>) -> Result<Segment<'a>, Skip> {
     let (header, rest) = datagram.body.header::<HEADER_LEN>()?;
     let header_len = usize::from(header[12] >> 4) << 2;
@@ -16,9 +16,10 @@ pub(super) fn segment<'a>(datagram: &Datagram<'a>) -> Result<Segment<'a>, Skip> 
     // A cut inside the options leaves a segment of known length, none of which was captured.
     let (options, payload) = rest.captured().split_at_checked(options_len).unwrap_or((rest.captured(), &[]));
     let options = Options::read(options);
+    let addresses = &datagram.addresses;
     Ok(Segment {
-        source: WireEnd { addr: datagram.source, port: u16::from_be_bytes([header[0], header[1]]) },
-        destination: WireEnd { addr: datagram.destination, port: u16::from_be_bytes([header[2], header[3]]) },
+        source: WireEnd { addr: addresses.source(), port: u16::from_be_bytes([header[0], header[1]]) },
+        destination: WireEnd { addr: addresses.destination(), port: u16::from_be_bytes([header[2], header[3]]) },
         seq: u32::from_be_bytes([header[4], header[5], header[6], header[7]]),
         ack: u32::from_be_bytes([header[8], header[9], header[10], header[11]]),
         flags: TcpFlags(header[13]),

@@ -41,7 +41,7 @@ pub(super) fn may_hold_tcp(datagram: &Datagram<'_>) -> bool {
     match datagram.protocol {
         protocol::TCP | protocol::UDP | protocol::GRE | protocol::IPV4 | protocol::IPV6 => true,
         protocol::AUTHENTICATION => true,
-        protocol::ROUTING | protocol::DESTINATION_OPTIONS => datagram.source.is_ipv6(),
+        protocol::ROUTING | protocol::DESTINATION_OPTIONS => datagram.addresses.is_v6(),
         _ => false,
     }
 }

@@ -87,13 +87,16 @@ fn llc_mpls_and_pppoe_are_unwrapped() {
     is_skipped(LinkType::Ethernet, &ethernet(0x8847, &concat(&[&labels, &[0; 60]])), NOT_IP);
     is_skipped(LinkType::Ethernet, &ethernet(0x8847, &[0; 80]), MALFORMED);
 
-    let pppoe = |protocol: [u8; 2], ip: &[u8]| {
-        let len = (ip.len() as u16 + 2).to_be_bytes();
-        ethernet(0x8864, &concat(&[&[0x11, 0, 0, 9], &len, &protocol, ip, &padding]))
+    let pppoe = |protocol: &[u8], ip: &[u8]| {
+        let len = ((protocol.len() + ip.len()) as u16).to_be_bytes();
+        ethernet(0x8864, &concat(&[&[0x11, 0, 0, 9], &len, protocol, ip, &padding]))
     };
-    holds(LinkType::Ethernet, &pppoe([0x00, 0x21], &v4()), &parsed_v4());
-    holds(LinkType::Ethernet, &pppoe([0x00, 0x57], &v6()), &parsed_v6());
-    is_skipped(LinkType::Ethernet, &pppoe([0xc0, 0x21], &[1, 1, 0, 4]), NOT_IP);
+    for compressed in [0, 1] {
+        holds(LinkType::Ethernet, &pppoe(&[0x00, 0x21][compressed..], &v4()), &parsed_v4());
+        holds(LinkType::Ethernet, &pppoe(&[0x00, 0x57][compressed..], &v6()), &parsed_v6());
+    }
+    is_skipped(LinkType::Ethernet, &pppoe(&[0xc0, 0x21], &[1, 1, 0, 4]), NOT_IP);
+    is_skipped(LinkType::Ethernet, &pppoe(&[0x00, 0x2d], &[0; 40]), NOT_IP);
 }
 
 #[test]

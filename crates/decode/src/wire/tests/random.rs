@@ -19,6 +19,12 @@ const LINKS: [LinkType; 8] = [
 
 /// Parses and checks what must hold whatever the bytes are; returns the payload of the segment, if there is one.
 fn check(bench: &mut Bench, packet: &Packet<'_>) -> Option<Vec<u8>> {
+    if let Some(fast) = ordinary(packet) {
+        // Debug shows every field, the payload's bytes among them.
+        let mut other = Bench::new();
+        let slow = other.wire.unusual(packet, &mut other.stats);
+        assert_eq!(format!("{:?}", Some(fast)), format!("{slow:?}"), "the fast path and the slow one agree");
+    }
     let joined_before = bench.stats.datagrams_joined;
     let segment = bench.wire.parse(packet, &mut bench.stats)?;
     assert!(segment.payload.len() as u32 <= segment.payload_len);
