@@ -1,35 +1,243 @@
 //! The spine: one packet's walk from the capture to the records that it completes.
 
+use std::net::SocketAddr;
+
+use record::Timestamp;
+
 use crate::config::Config;
+use crate::epochs::Epochs;
+use crate::flow::Side;
+use crate::flow::connection::Connection;
+use crate::flow::half::Buffers;
+use crate::flow::table::{FlowKey, FlowTable, Place};
 use crate::packet::Packet;
+use crate::session::World;
 use crate::sink::Sink;
 use crate::stats::Stats;
+use crate::wire::{Segment, Wire, WireEnd};
+
+/// How often connections are looked at that only time can bring on: a quarter of the shortest wait there is.
+const ARMED_INTERVAL_NS: u64 = 5_000_000;
+
+/// How often all connections are looked at for requests that nobody will answer, and for those that are long over.
+const SWEEP_INTERVAL_NS: u64 = 10_000_000_000;
+
+/// A connection that carries no pagestream, or is over, is forgotten after so much silence: the longest that a segment
+/// may live in the network (RFC 9293, section 3.4.2: the maximum segment lifetime is 2 minutes).
+const FORGET_NS: u64 = 120_000_000_000;
+
+/// A clock that goes back by more than this has been set: time-outs begin anew from there.
+const CLOCK_STEP_NS: u64 = 1_000_000_000;
+
+/// The share of the memory limit that fragments of IP datagrams may take: one in this many.
+const FRAGMENT_SHARE: usize = 8;
 
 /// Turns packets into records. Sans-IO: the only clock is the packets' own.
 #[derive(Debug)]
 pub struct Decoder {
     config: Config,
+    wire: Wire,
+    table: FlowTable,
+    buffers: Buffers,
+    epochs: Epochs,
     stats: Stats,
+    /// Connections that only time can bring on.
+    armed: Vec<Place>,
+    latest: Timestamp,
+    armed_due: Timestamp,
+    sweep_due: Timestamp,
 }
 
 impl Decoder {
     /// A decoder that has seen nothing.
     pub fn new(config: Config) -> Self {
-        Self { config, stats: Stats::default() }
+        Self {
+            wire: Wire::new(config.memory_limit_bytes.checked_div(FRAGMENT_SHARE).unwrap_or(0)),
+            config,
+            table: FlowTable::new(),
+            buffers: Buffers::default(),
+            epochs: Epochs::default(),
+            stats: Stats::default(),
+            armed: Vec::new(),
+            latest: Timestamp(0),
+            armed_due: Timestamp(0),
+            sweep_due: Timestamp(0),
+        }
     }
 
     /// Takes one packet and hands every record that it completes to `sink`.
     pub fn packet(&mut self, packet: &Packet<'_>, sink: &mut impl Sink) {
-        let _ = (&self.config, packet, sink);
+        let stats = &mut self.stats;
+        stats.packets = stats.packets.saturating_add(1);
+        stats.wire_bytes = stats.wire_bytes.saturating_add(packet.wire_len.into());
+        if packet.data.len() < packet.wire_len as usize {
+            stats.truncated_packets = stats.truncated_packets.saturating_add(1);
+        }
+        self.pass_time(packet.time, sink);
+        let Some(segment) = self.wire.parse(packet, &mut self.stats.wire) else { return };
+        let Some(server) = server_side(&segment, &self.config.ports) else {
+            self.stats.other_port = self.stats.other_port.saturating_add(1);
+            return;
+        };
+        self.stats.segments = self.stats.segments.saturating_add(1);
+        let key = FlowKey::of(segment.source, segment.destination);
+        let known = self.table.find(&key);
+        let flow =
+            Flow { config: &self.config, table: &mut self.table, buffers: &mut self.buffers, armed: &mut self.armed };
+        let world = World { stats: &mut self.stats, epochs: &mut self.epochs, sink, now: packet.time };
+        let place = flow.segment(known, (key, server), &segment, world);
+        self.keep_within_limit(place, packet.time, sink);
     }
 
     /// The capture is over: whatever is still open ends here, unanswered requests among it.
     pub fn finish(&mut self, sink: &mut impl Sink) {
-        let _ = sink;
+        for place in self.table.places() {
+            self.close(place, self.latest, sink);
+        }
+        self.armed.clear();
+        self.stats.conflicts = self.buffers.conflicts;
     }
 
     /// What has been counted so far; the connections still open are in it after [`Self::finish`] only.
     pub fn stats(&self) -> &Stats {
         &self.stats
     }
+
+    /// Bytes that the decoder's state takes at the moment.
+    pub fn memory_bytes(&self) -> usize {
+        self.table.used_bytes().saturating_add(self.buffers.held_bytes)
+    }
+
+    /// Does what is due by now.
+    fn pass_time(&mut self, now: Timestamp, sink: &mut impl Sink) {
+        if self.latest.since(now) > Some(CLOCK_STEP_NS) {
+            (self.armed_due, self.sweep_due) = (now, now);
+            self.latest = now;
+        }
+        self.latest = self.latest.max(now);
+        if !self.armed.is_empty() && self.latest >= self.armed_due {
+            self.armed_due = self.latest.plus(ARMED_INTERVAL_NS);
+            self.advance_armed(sink);
+        }
+        if self.latest >= self.sweep_due {
+            self.sweep_due = self.latest.plus(SWEEP_INTERVAL_NS);
+            self.sweep(sink);
+        }
+    }
+
+    fn advance_armed(&mut self, sink: &mut impl Sink) {
+        let Self { table, buffers, epochs, stats, armed, latest, .. } = self;
+        armed.retain(|&place| {
+            let Some(entry) = table.entry_mut(place) else { return false };
+            let mut world = World { stats, epochs, sink, now: *latest };
+            entry.connection.advance(buffers, &mut world);
+            entry.is_armed = entry.connection.needs_time() && !entry.connection.is_closed;
+            entry.is_armed
+        });
+    }
+
+    fn sweep(&mut self, sink: &mut impl Sink) {
+        for place in self.table.places() {
+            if let Some(entry) = self.table.entry_mut(place) {
+                let mut world = World { stats: &mut self.stats, epochs: &mut self.epochs, sink, now: self.latest };
+                entry.connection.expire(self.latest, &mut world);
+            }
+        }
+        while let Some(place) = self.table.silent_other(self.latest, FORGET_NS) {
+            self.close(place, self.latest, sink);
+        }
+    }
+
+    /// Forgets connections until the state fits its limit again.
+    fn keep_within_limit(&mut self, current: Option<Place>, now: Timestamp, sink: &mut impl Sink) {
+        while self.memory_bytes() > self.config.memory_limit_bytes {
+            let Some(place) = self.table.least_needed(current) else { return };
+            self.stats.evicted_connections = self.stats.evicted_connections.saturating_add(1);
+            self.close(place, now, sink);
+        }
+    }
+
+    fn close(&mut self, place: Place, now: Timestamp, sink: &mut impl Sink) {
+        let Some(mut connection) = self.table.remove(place) else { return };
+        let mut world = World { stats: &mut self.stats, epochs: &mut self.epochs, sink, now };
+        connection.close(&mut self.buffers, &mut world);
+    }
+}
+
+/// What a segment meets on its way: the parts of the decoder that connections live in.
+struct Flow<'a> {
+    config: &'a Config,
+    table: &'a mut FlowTable,
+    buffers: &'a mut Buffers,
+    armed: &'a mut Vec<Place>,
+}
+
+impl Flow<'_> {
+    /// Hands the segment to its connection, which it may open.
+    fn segment(
+        self,
+        known: Option<Place>,
+        ends: (FlowKey, Side),
+        segment: &Segment<'_>,
+        mut world: World<'_>,
+    ) -> Option<Place> {
+        let (key, server) = ends;
+        let (client_end, server_end) = match server {
+            Side::Client => (segment.destination, segment.source),
+            Side::Server => (segment.source, segment.destination),
+        };
+        let mut place = known;
+        if let Some(entry) = known.and_then(|place| self.table.entry_mut(place)) {
+            let side = if entry.is_client(segment.source) { Side::Client } else { Side::Server };
+            if entry.connection.is_superseded_by(side, segment) {
+                let mut connection = self.table.remove(known?)?;
+                connection.close(self.buffers, &mut world);
+                place = None;
+            }
+        }
+        let place = match place {
+            Some(place) => place,
+            None if segment.flags.rst() || (segment.payload_len == 0 && !segment.flags.syn()) => return None,
+            None => {
+                let connection = Connection::new(address(client_end), address(server_end), segment, self.config);
+                self.table.insert(key, client_end, connection, world.now)?
+            }
+        };
+        let entry = self.table.entry_mut(place)?;
+        let side = if entry.is_client(segment.source) { Side::Client } else { Side::Server };
+        count_data(segment, side, &mut world);
+        entry.connection.segment(side, segment, self.buffers, &mut world);
+        if !entry.is_armed && entry.connection.needs_time() && !entry.connection.is_closed {
+            entry.is_armed = true;
+            self.armed.push(place);
+        }
+        self.table.touch(place, world.now);
+        Some(place)
+    }
+}
+
+fn count_data(segment: &Segment<'_>, side: Side, world: &mut World<'_>) {
+    if segment.payload_len > 0 {
+        let counter = match side {
+            Side::Client => &mut world.stats.client_data_segments,
+            Side::Server => &mut world.stats.server_data_segments,
+        };
+        *counter = counter.saturating_add(1);
+    }
+}
+
+/// Which end of a segment is the server: `Server` for its destination, `Client` for its source. `None` where neither end
+/// is on a watched port. Where both are, the opening tells; without one the destination is taken for the server.
+fn server_side(segment: &Segment<'_>, ports: &[u16]) -> Option<Side> {
+    let (to, from) = (ports.contains(&segment.destination.port), ports.contains(&segment.source.port));
+    match (to, from) {
+        (false, false) => None,
+        (false, true) => Some(Side::Client),
+        (true, true) if segment.flags.syn() && segment.flags.ack() => Some(Side::Client),
+        (true, _) => Some(Side::Server),
+    }
+}
+
+fn address(end: WireEnd) -> SocketAddr {
+    SocketAddr::new(end.addr, end.port)
 }

@@ -25,9 +25,15 @@
     )
 )]
 
+mod bytes;
 mod config;
 mod decoder;
+mod epochs;
+mod flow;
 mod packet;
+mod pagestream;
+mod pgwire;
+mod session;
 mod sink;
 mod stats;
 pub mod wire;

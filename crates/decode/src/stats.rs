@@ -78,6 +78,14 @@ pub struct Stats {
     pub joined_connections: u64,
     /// Connections forgotten to stay within the memory limit.
     pub evicted_connections: u64,
+    /// Pagestream connections of which only one direction was seen.
+    pub one_way_connections: u64,
+    /// Connections that are HTTP, among the others.
+    pub http_connections: u64,
+    /// Connections that begin as HTTP/2 with prior knowledge, as gRPC does, among the others.
+    pub http2_connections: u64,
+    /// Connections whose two directions are stamped by clocks that disagree.
+    pub clock_conflicts: u64,
     /// Latencies withheld since the clocks of the two directions disagree.
     pub negative_latencies: u64,
     /// Records handed to the sink.

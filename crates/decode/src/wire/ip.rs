@@ -17,6 +17,7 @@ pub(super) mod protocol {
     pub(in super::super) const FRAGMENT: u8 = 44;
     pub(in super::super) const GRE: u8 = 47;
     pub(in super::super) const AUTHENTICATION: u8 = 51;
+    pub(in super::super) const NO_NEXT_HEADER: u8 = 59;
     pub(in super::super) const DESTINATION_OPTIONS: u8 = 60;
 }
 
@@ -168,7 +169,9 @@ fn oversize_ipv6<'a>(next_header: u8, packet: Span<'a>, body: Span<'a>) -> Resul
         // A jumbo payload of a length that the header could have said is an error (RFC 2675, section 3).
         return if jumbo_len > usize::from(u16::MAX) { Ok(body.limit(jumbo_len)) } else { Err(Skip::Malformed) };
     }
-    unsaid_len(packet)?;
+    if next_header != protocol::NO_NEXT_HEADER {
+        unsaid_len(packet)?;
+    }
     Ok(body)
 }
 

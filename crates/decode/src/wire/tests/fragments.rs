@@ -79,11 +79,13 @@ fn ipv6_pieces_make_the_datagram_with_the_headers_behind_the_fragment_header() {
         let header = fragment_header(next, 0xdead_beef, start as u16, end < body.len());
         ipv6(protocol::FRAGMENT, &concat(&[&header, &body[start..end]]))
     };
-    let mut bench = Bench::new();
-    assert_eq!(bench.all(&[piece(1448, 2896), piece(2896, body.len())]), []);
-    let whole = bench.raw(&piece(0, 1448), 0);
-    assert_eq!(whole, Some(Parsed { payload: payload(), payload_len: 3000, ..parsed_v6() }));
-    assert_eq!(bench.end().fragments_joined, 3);
+    let pieces = [piece(0, 1448), piece(1448, 2896), piece(2896, body.len())];
+    for order in [[0, 1, 2], [1, 2, 0], [2, 0, 1]] {
+        let mut bench = Bench::new();
+        let whole = bench.all(&order.map(|at| pieces[at].clone()));
+        assert_eq!(whole, [Parsed { payload: payload(), payload_len: 3000, ..parsed_v6() }]);
+        assert_eq!(bench.end().fragments_joined, 3);
+    }
 }
 
 #[test]
@@ -220,6 +222,21 @@ fn bytes_and_datagrams_are_bounded_and_the_oldest_goes_first() {
 }
 
 #[test]
+fn a_datagram_that_needs_more_room_takes_it_from_others() {
+    let body = segment(&[9; 6000]);
+    let mut other = piece(&body, 0, 1480);
+    other[4] ^= 1;
+    let mut bench = Bench { wire: Wire::new(8192), stats: WireStats::default() };
+    assert_eq!(bench.raw(&piece(&body, 0, 1480), 0), None);
+    assert_eq!(bench.raw(&other, 1), None);
+    assert_eq!(bench.raw(&piece(&body, 1480, 4800), 2), None);
+    let whole = bench.raw(&piece(&body, 4800, body.len()), 3).unwrap();
+    assert_eq!(whole.payload, [9; 6000]);
+    let stats = bench.end();
+    assert_eq!((stats.fragments_joined, stats.fragments_dropped), (3, 1));
+}
+
+#[test]
 fn too_many_islands_condemn_the_datagram() {
     let body = vec![1; 8 * 300];
     let islands: Vec<_> = (0..70).map(|at| piece(&body, at * 16, at * 16 + 8)).collect();
@@ -234,12 +251,15 @@ fn too_many_islands_condemn_the_datagram() {
 #[test]
 fn a_piece_cut_by_the_snap_length_condemns_its_datagram() {
     let pieces = pieces(1480);
-    let mut bench = Bench::new();
-    let cut =
-        Packet { time: Timestamp(0), link: LinkType::RawIp, data: &pieces[0][..256], wire_len: pieces[0].len() as u32 };
-    assert_eq!(bench.packet(&cut), None);
-    assert_eq!(bench.all(&pieces[1..]), []);
-    assert_eq!(bench.end().fragments_dropped, 3);
+    for (cut, kept_len) in [(0, 256), (1, 20 + 1400), (2, 20 + 40), (2, 20)] {
+        let mut bench = Bench::new();
+        for (at, piece) in pieces.iter().enumerate() {
+            let data = if at == cut { &piece[..kept_len] } else { &piece[..] };
+            let packet = Packet { time: Timestamp(0), link: LinkType::RawIp, data, wire_len: piece.len() as u32 };
+            assert_eq!(bench.packet(&packet), None, "piece {cut} cut to {kept_len}");
+        }
+        assert_eq!(bench.end().fragments_dropped, 3);
+    }
 }
 
 #[test]

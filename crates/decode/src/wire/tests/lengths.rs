@@ -92,7 +92,7 @@ fn extension_headers_are_stepped_over_up_to_a_bound() {
     };
     holds(LinkType::RawIp, &chain(7), &parsed_v6());
     is_skipped(LinkType::RawIp, &chain(8), counted(|stats| stats.malformed = 1));
-    is_skipped(LinkType::RawIp, &ipv6(59, &[]), counted(|stats| stats.malformed = 1));
+    is_skipped(LinkType::RawIp, &ipv6(protocol::NO_NEXT_HEADER, &[]), counted(|stats| stats.not_tcp = 1));
     is_skipped(LinkType::RawIp, &ipv6(58, &[0; 64]), counted(|stats| stats.not_tcp = 1));
     is_skipped(LinkType::RawIp, &ipv4(1, &[0; 64]), counted(|stats| stats.not_tcp = 1));
 }

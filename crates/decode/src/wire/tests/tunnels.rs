@@ -113,3 +113,16 @@ fn padding_behind_a_wrapped_packet_is_no_payload() {
     unwraps(&vxlan(4789, &padded), &parsed_v4());
     unwraps(&gre(0, 0x0800, &concat(&[&v4(), &[0xee; 9]])), &parsed_v4());
 }
+
+#[test]
+fn the_udp_length_bounds_what_a_tunnel_carries() {
+    let mut data = vxlan(4789, &ethernet(0x0800, &v4()));
+    let udp_len = (data.len() - 34 - 5) as u16;
+    data[38..40].copy_from_slice(&udp_len.to_be_bytes());
+    let kept = &PAYLOAD[..PAYLOAD.len() - 5];
+    unwraps(&data, &Parsed { payload: kept.to_vec(), payload_len: kept.len() as u32, ..parsed_v4() });
+    data[38..40].copy_from_slice(&7u16.to_be_bytes());
+    is_skipped(LinkType::Ethernet, &data, WireStats { malformed: 1, ..WireStats::default() });
+    data[38..40].copy_from_slice(&0u16.to_be_bytes());
+    unwraps(&data, &parsed_v4());
+}

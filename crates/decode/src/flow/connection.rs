@@ -1,0 +1,455 @@
+//! One connection: both directions' reassembly and framing, and the session that they feed.
+
+use record::{Endpoint, Protocol, Timestamp};
+
+use super::copies::RecentSegments;
+use super::half::{Accepted, Buffers, HalfStream, Ready, Span};
+use super::seq::SeqNum;
+use super::{Pair, Side};
+use crate::config::Config;
+use crate::pagestream::emit::Identity;
+use crate::pagestream::scan::{Found, Scanner};
+use crate::pgwire::command::Command;
+use crate::pgwire::frame::{Chunk, FrameReader, Framing, Step};
+use crate::pgwire::startup::{Foreign, Opening};
+use crate::session::{Passed, Phase, Session, Turn, World};
+use crate::wire::Segment;
+
+/// Stamps of the two directions may be out of order by so much before their clocks count as different: queues and CPUs
+/// reorder packets by microseconds.
+const CLOCK_TOLERANCE_NS: u64 = 1_000_000;
+
+/// An unidentified connection that shows nothing of a pagestream in so many bytes is none: a hundred page answers.
+const MAX_UNIDENTIFIED_BYTES: u64 = 1 << 20;
+
+/// Keep-alive probes repeat the last byte, or none (RFC 9293, section 3.8.4).
+const KEEP_ALIVE_BYTES: u32 = 1;
+
+/// One TCP connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    halves: Pair<HalfStream>,
+    readers: Pair<FrameReader>,
+    pub(crate) session: Session,
+    scanners: Pair<Option<Box<Scanner>>>,
+    recent: Pair<RecentSegments>,
+    /// Running maximum of the arrivals of each direction's delivered bytes.
+    in_order_at: Pair<Timestamp>,
+    /// Latest stamp of each direction.
+    stamped_at: Pair<Timestamp>,
+    /// Whether a segment of this side was seen.
+    pub(crate) seen: Pair<bool>,
+    /// It is over; what still comes belongs to it and is passed over.
+    pub(crate) is_closed: bool,
+}
+
+impl Connection {
+    /// A connection of which `first` is the first segment seen.
+    pub(crate) fn new(client: Endpoint, server: Endpoint, first: &Segment<'_>, config: &Config) -> Self {
+        let identity =
+            Identity { client, server, owner: None, attribution: None, backend_pid: None, clocks_disagree: false };
+        let is_joined = !first.flags.syn();
+        let framings = if is_joined { [Framing::Lost; 2] } else { [Framing::Startup, Framing::Typed] };
+        let [client_framing, server_framing] = framings;
+        let halves = Pair { client: HalfStream::new(), server: HalfStream::new() };
+        let at = halves.client.next();
+        let scanner = |side| is_joined.then(|| Box::new(Scanner::new(side, None, at, at)));
+        Self {
+            halves,
+            readers: Pair {
+                client: FrameReader::new(client_framing, at),
+                server: FrameReader::new(server_framing, at),
+            },
+            session: Session::new(identity, is_joined, config.page_hash),
+            scanners: Pair { client: scanner(Side::Client), server: scanner(Side::Server) },
+            recent: Pair { client: RecentSegments::default(), server: RecentSegments::default() },
+            in_order_at: Pair { client: Timestamp(0), server: Timestamp(0) },
+            stamped_at: Pair { client: Timestamp(0), server: Timestamp(0) },
+            seen: Pair { client: false, server: false },
+            is_closed: false,
+        }
+    }
+
+    /// Whether a SYN with this number opens another connection on the same addresses.
+    pub(crate) fn is_superseded_by(&self, side: Side, segment: &Segment<'_>) -> bool {
+        let half = self.halves.of(side);
+        let is_opening = segment.flags.syn() && !segment.flags.ack();
+        is_opening && half.is_known() && !half.begins_at(SeqNum(segment.seq).plus(1))
+    }
+
+    /// Whether time alone may bring something: holes that are to be settled, answers that wait.
+    pub(crate) fn needs_time(&self) -> bool {
+        let holes = self.halves.client.has_hole() || self.halves.server.has_hole();
+        holes || self.session.pairing.as_ref().is_some_and(|pairing| pairing.has_waiting())
+    }
+
+    /// Heap bytes held, without what [`Buffers`] counts.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let scanners = [&self.scanners.client, &self.scanners.server];
+        let scanning = scanners.into_iter().flatten().map(|scanner| scanner.heap_bytes()).sum::<usize>();
+        scanning.saturating_add(self.session.pairing.as_ref().map_or(0, |pairing| pairing.heap_bytes()))
+    }
+
+    /// Takes one segment that `side` sent.
+    pub(crate) fn segment(&mut self, side: Side, segment: &Segment<'_>, buffers: &mut Buffers, world: &mut World<'_>) {
+        if self.recent.of_mut(side).is_copy(segment) {
+            world.stats.duplicates = world.stats.duplicates.saturating_add(1);
+            return;
+        }
+        *self.seen.of_mut(side) = true;
+        if self.is_closed {
+            return;
+        }
+        self.compare_clocks(side, world);
+        self.synchronise(side, segment, world.now);
+        let seq = SeqNum(segment.seq).plus(u64::from(segment.flags.syn()));
+        let Some(offset) = self.halves.of(side).offset_of(seq) else {
+            world.stats.out_of_window = world.stats.out_of_window.saturating_add(1);
+            return;
+        };
+        if segment.payload_len > 0 {
+            let len = u64::from(segment.payload_len);
+            let span = Span { offset, len, bytes: segment.payload, at: world.now };
+            self.payload(side, span, buffers, world);
+        }
+        if segment.flags.fin() {
+            self.halves.of_mut(side).finish_at(offset.saturating_add(segment.payload_len.into()));
+        }
+        self.advance(buffers, world);
+        let is_over = self.halves.client.is_finished() && self.halves.server.is_finished();
+        if is_over || segment.flags.rst() {
+            self.close(buffers, world);
+        }
+    }
+
+    /// Sets up what the sequence and acknowledgement numbers tell of the streams' places.
+    fn synchronise(&mut self, side: Side, segment: &Segment<'_>, now: Timestamp) {
+        let (sender, receiver) = self.halves.both_mut(side);
+        // A reset that answers a closed port has no sequence number of its own.
+        if !segment.flags.rst() {
+            sender.begin_at(SeqNum(segment.seq).plus(u64::from(segment.flags.syn())));
+        }
+        if segment.flags.ack() {
+            let ack = SeqNum(segment.ack);
+            receiver.begin_at(ack);
+            if let Some(offset) = receiver.offset_of(ack) {
+                receiver.acknowledge(offset, now);
+            }
+        }
+    }
+
+    /// Notices when a packet bears an earlier stamp than one of the other direction that was captured before it.
+    fn compare_clocks(&mut self, side: Side, world: &mut World<'_>) {
+        *self.stamped_at.of_mut(side) = world.now;
+        let other = *self.stamped_at.of(side.other());
+        if !self.session.identity.clocks_disagree && other.since(world.now) > Some(CLOCK_TOLERANCE_NS) {
+            self.session.identity.clocks_disagree = true;
+            world.stats.clock_conflicts = world.stats.clock_conflicts.saturating_add(1);
+        }
+    }
+
+    fn payload(&mut self, side: Side, span: Span<'_>, buffers: &mut Buffers, world: &mut World<'_>) {
+        let half = self.halves.of_mut(side);
+        match half.accept(span, buffers) {
+            Accepted::Held => {}
+            Accepted::Old => {
+                let is_probe = span.len <= KEEP_ALIVE_BYTES.into() && span.offset.saturating_add(1) == half.next();
+                if !is_probe {
+                    world.stats.retransmissions = world.stats.retransmissions.saturating_add(1);
+                }
+            }
+            Accepted::InOrder { skip, late } => {
+                half.advance(span.len.saturating_sub(skip));
+                let at = (!late).then_some(span.at);
+                self.deliver_span(side, span, (skip, at), world);
+            }
+        }
+    }
+
+    /// Delivers a piece of the stream, of which the snap length may have cut off the end.
+    fn deliver_span(&mut self, side: Side, span: Span<'_>, skip_at: (u64, Option<Timestamp>), world: &mut World<'_>) {
+        let (skip, arrived) = skip_at;
+        if let Some(at) = arrived {
+            let latest = self.in_order_at.of_mut(side);
+            *latest = (*latest).max(at);
+        }
+        let deliverable = (*self.in_order_at.of(side)).max(span.at);
+        let bytes = usize::try_from(skip).ok().and_then(|skip| span.bytes.get(skip..)).unwrap_or_default();
+        if !bytes.is_empty() {
+            self.deliver(side, Chunk::Data { bytes, arrived, deliverable }, world);
+        }
+        let captured = (span.bytes.len() as u64).max(skip);
+        let cut = span.len.saturating_sub(captured);
+        if cut > 0 {
+            world.stats.gap_bytes = world.stats.gap_bytes.saturating_add(cut);
+            self.deliver(side, Chunk::Gap { len: cut, arrived }, world);
+        }
+    }
+
+    /// Delivers all that has become deliverable, by data or by time, in both directions.
+    pub(crate) fn advance(&mut self, buffers: &mut Buffers, world: &mut World<'_>) {
+        if !self.needs_time() {
+            return;
+        }
+        self.drain(Side::Client, false, buffers, world);
+        self.retry(world);
+        self.drain(Side::Server, false, buffers, world);
+        if self.session.pairing.as_ref().is_some_and(|pairing| pairing.is_waiting_full()) {
+            self.halves.client.settle_now();
+            self.drain(Side::Client, false, buffers, world);
+            self.retry(world);
+            if self.session.pairing.as_ref().is_some_and(|pairing| pairing.is_waiting_full()) {
+                self.session.with_pairing(world, |pairing, out| pairing.stop_waiting(out));
+            }
+        }
+    }
+
+    fn drain(&mut self, side: Side, over: bool, buffers: &mut Buffers, world: &mut World<'_>) {
+        while let Some(ready) = self.halves.of_mut(side).pop(world.now, over) {
+            match ready {
+                Ready::Gap { len } => {
+                    world.stats.gaps = world.stats.gaps.saturating_add(1);
+                    world.stats.gap_bytes = world.stats.gap_bytes.saturating_add(len);
+                    self.deliver(side, Chunk::Gap { len, arrived: None }, world);
+                }
+                Ready::Data(held) => {
+                    let span = Span { offset: held.offset, len: held.len, bytes: &held.bytes, at: held.at };
+                    self.deliver_span(side, span, (0, (!held.late).then_some(held.at)), world);
+                    buffers.release(held.bytes);
+                }
+            }
+        }
+    }
+
+    /// Looks again at answers that wait for requests.
+    fn retry(&mut self, world: &mut World<'_>) {
+        let unsettled = self.is_unsettled();
+        if self.session.pairing.as_ref().is_some_and(|pairing| pairing.has_waiting()) {
+            self.session.with_pairing(world, |pairing, out| pairing.retry(unsettled, out));
+        }
+    }
+
+    /// Whether requests may still turn up that came before what has been seen.
+    fn is_unsettled(&self) -> bool {
+        let is_lost = self.readers.client.framing() == Framing::Lost;
+        let may_be_found = match self.session.version {
+            Some(Protocol::V3) => self.scanners.client.as_ref().is_some_and(|scanner| scanner.has_candidates()),
+            _ => true,
+        };
+        self.halves.client.has_hole() || is_lost && may_be_found
+    }
+
+    /// Hands a piece of the stream, or a gap, to whoever reads this direction.
+    fn deliver(&mut self, side: Side, mut chunk: Chunk<'_>, world: &mut World<'_>) {
+        loop {
+            if self.readers.of(side).framing() == Framing::Lost && !self.readers.of(side).is_in_message() {
+                return self.scan(side, chunk, world);
+            }
+            self.note_foreign(side, &chunk);
+            let unsettled = self.is_unsettled();
+            let (reader, other) = self.readers.both_mut(side);
+            let framing = reader.framing();
+            let Some(step) = reader.step(&mut chunk) else { return };
+            let turn = match step {
+                Step::Head(head) => self.session.head(side, framing, &head, world),
+                Step::Body { at, bytes } => {
+                    self.session.body(side, at, bytes);
+                    Turn::On
+                }
+                Step::End { last_at, is_timed, deliverable } => {
+                    self.session.end(side, Passed { last_at, is_timed, deliverable, unsettled }, world);
+                    Turn::On
+                }
+                Step::Lost => Turn::Lose,
+            };
+            match turn {
+                Turn::On => {}
+                Turn::Frame(framing) => reader.set_framing(framing),
+                Turn::FrameOther(framing) => other.set_framing(framing),
+                Turn::Ignore => return self.ignore(),
+                Turn::Lose => {
+                    let from = reader.lose();
+                    self.begin_scan(side, from, &chunk, world);
+                }
+            }
+        }
+    }
+
+    /// Nothing more of this connection is of interest.
+    fn ignore(&mut self) {
+        self.readers.client.ignore();
+        self.readers.server.ignore();
+        self.scanners = Pair { client: None, server: None };
+    }
+
+    /// Before the start-up is done, keeps in mind what a connection looks like that is no Postgres.
+    fn note_foreign(&mut self, side: Side, chunk: &Chunk<'_>) {
+        if let (Phase::Startup, Side::Client, Chunk::Data { bytes, .. }) = (self.session.phase, side, chunk) {
+            if !self.readers.client.is_in_message() {
+                self.session.looks_like = Foreign::of(bytes);
+            }
+        }
+    }
+
+    /// The framing of one direction is lost at `from`.
+    fn begin_scan(&mut self, side: Side, from: u64, chunk: &Chunk<'_>, world: &mut World<'_>) {
+        match self.session.phase {
+            Phase::Startup if matches!(chunk, Chunk::Data { .. }) => {
+                let turn = match self.session.looks_like {
+                    Foreign::Tls => self.session.become_encrypted(world),
+                    other => self.session.become_foreign(other),
+                };
+                debug_assert_eq!(turn, Turn::Ignore);
+                return self.ignore();
+            }
+            Phase::Encrypted | Phase::Foreign(_) => return self.ignore(),
+            Phase::Startup | Phase::Query | Phase::Command => self.session.phase = Phase::Unidentified,
+            Phase::Asked { .. } | Phase::Pagestream | Phase::Ended | Phase::Unidentified => {}
+        }
+        let at = self.readers.of(side).at();
+        let version = match self.session.phase {
+            Phase::Asked { version, .. } => Some(version),
+            _ => self.session.version,
+        };
+        *self.scanners.of_mut(side) = Some(Box::new(Scanner::new(side, version, from, at)));
+        let arrived = match chunk {
+            Chunk::Gap { arrived, .. } => *arrived,
+            Chunk::Data { .. } => None,
+        };
+        self.session.lost(side, arrived);
+    }
+
+    /// Looks for the framing in a direction that has lost it.
+    fn scan(&mut self, side: Side, chunk: Chunk<'_>, world: &mut World<'_>) {
+        if self.is_opening(side, &chunk) {
+            return self.deliver(side, chunk, world);
+        }
+        let Some(mut scanner) = self.scanners.of_mut(side).take() else { return self.ignore() };
+        // The reader keeps count of the place.
+        let mut passed = chunk;
+        while self.readers.of_mut(side).step(&mut passed).is_some() {}
+        let found = match chunk {
+            Chunk::Gap { len, arrived } => {
+                scanner.gap(len, arrived);
+                None
+            }
+            Chunk::Data { bytes, arrived, deliverable } => {
+                let pairing = self.session.pairing.as_deref();
+                let recognises = |head: &_| pairing.is_some_and(|pairing| pairing.recognises(head));
+                scanner.data(bytes, (arrived, deliverable), recognises)
+            }
+        };
+        match found {
+            Some(found) => self.found(side, &scanner, found, world),
+            None if scanner.seen_bytes > MAX_UNIDENTIFIED_BYTES && self.session.phase == Phase::Unidentified => {
+                self.session.become_foreign(Foreign::Unknown);
+                self.ignore();
+            }
+            None => {
+                if let (Side::Client, Chunk::Data { .. }, Some(pairing)) = (side, &chunk, &mut self.session.pairing) {
+                    pairing.requests_lost_time_unknown();
+                }
+                *self.scanners.of_mut(side) = Some(scanner);
+            }
+        }
+    }
+
+    /// On a connection whose SYN was not seen: whether the client's first bytes are a start-up or a command all the same.
+    fn is_opening(&mut self, side: Side, chunk: &Chunk<'_>) -> bool {
+        let (Phase::Unidentified, Side::Client, Chunk::Data { bytes, .. }) = (self.session.phase, side, chunk) else {
+            return false;
+        };
+        let is_first = self.scanners.client.as_ref().is_some_and(|scanner| scanner.seen_bytes == 0);
+        let Some(framing) = opening_framing(bytes).filter(|_| is_first) else { return false };
+        self.session.phase = if framing == Framing::Startup { Phase::Startup } else { Phase::Query };
+        if framing == Framing::Startup {
+            self.session.start_was_seen();
+        }
+        for side in [Side::Client, Side::Server] {
+            let at = self.readers.of(side).at();
+            self.readers.of_mut(side).resume(at);
+            *self.scanners.of_mut(side) = None;
+        }
+        self.readers.client.set_framing(framing);
+        true
+    }
+
+    /// The framing was found again: accounts for what was lost and reads on from there.
+    fn found(&mut self, side: Side, scanner: &Scanner, found: Found, world: &mut World<'_>) {
+        let was_pagestream = self.session.pairing.is_some();
+        self.session.identify(side, found.version, world);
+        if let (Some(version), Some(other)) = (self.session.version, self.scanners.of_mut(side.other())) {
+            other.set_version(version);
+        }
+        let bytes = found.at.saturating_sub(scanner.lost_from());
+        if was_pagestream {
+            self.session.with_pairing(world, |pairing, out| match side {
+                Side::Client => pairing.requests_lost_end(bytes, out),
+                Side::Server => pairing.answers_lost(bytes, found.one_page, out),
+            });
+        }
+        self.readers.of_mut(side).resume(found.at);
+        for chunk in scanner.chunks_from(found.at) {
+            self.deliver(side, chunk, world);
+        }
+        self.retry(world);
+    }
+
+    /// Gives up what has waited for too long.
+    pub(crate) fn expire(&mut self, now: Timestamp, world: &mut World<'_>) {
+        self.session.with_pairing(world, |pairing, out| pairing.expire(now, out));
+    }
+
+    /// The connection is over: what is held comes out, what is missing will stay so, what is pending stays unanswered.
+    pub(crate) fn close(&mut self, buffers: &mut Buffers, world: &mut World<'_>) {
+        if self.is_closed {
+            return;
+        }
+        self.is_closed = true;
+        self.drain(Side::Client, true, buffers, world);
+        self.retry(world);
+        self.drain(Side::Server, true, buffers, world);
+        self.session.close(world);
+        self.ignore();
+        self.halves.client.clear(buffers);
+        self.halves.server.clear(buffers);
+        self.count(world);
+    }
+
+    fn count(&self, world: &mut World<'_>) {
+        let stats = &mut *world.stats;
+        if self.session.was_pagestream && (self.seen.client != self.seen.server) {
+            stats.one_way_connections = stats.one_way_connections.saturating_add(1);
+        }
+        let counter = match self.session.phase {
+            _ if self.session.was_pagestream => return,
+            Phase::Encrypted => return,
+            Phase::Startup | Phase::Unidentified => &mut stats.unidentified_connections,
+            Phase::Foreign(Foreign::Http) => {
+                stats.http_connections = stats.http_connections.saturating_add(1);
+                &mut stats.other_connections
+            }
+            Phase::Foreign(Foreign::Http2) => {
+                stats.http2_connections = stats.http2_connections.saturating_add(1);
+                &mut stats.other_connections
+            }
+            _ => &mut stats.other_connections,
+        };
+        *counter = counter.saturating_add(1);
+    }
+}
+
+/// How a connection begins that these are the client's first bytes of, if they are a whole opening message.
+fn opening_framing(bytes: &[u8]) -> Option<Framing> {
+    let (&length, body) = bytes.split_first_chunk()?;
+    let body_bytes = u32::from_be_bytes(length).checked_sub(4)?;
+    if body_bytes as usize == body.len() {
+        let is_startup =
+            matches!(Opening::parse(body, body_bytes), Opening::Startup { .. } | Opening::EncryptionRequest);
+        return is_startup.then_some(Framing::Startup);
+    }
+    let (&[tag, l0, l1, l2, l3], text) = bytes.split_first_chunk()?;
+    let text_bytes = u32::from_be_bytes([l0, l1, l2, l3]).checked_sub(4)?;
+    let is_query = tag == b'Q' && matches!(Command::parse_query(text, text_bytes), Command::Pagestream { .. });
+    is_query.then_some(Framing::Typed)
+}

@@ -1,0 +1,319 @@
+//! One direction of a connection: segments in, contiguous bytes and gaps out.
+//!
+//! Offsets count the stream's bytes in 64 bits. Everything before `next` (RCV.NXT) has been delivered, as data or as a
+//! gap. `held` is sorted and free of overlaps; none of it begins at `next`.
+
+use record::Timestamp;
+
+use super::seq::SeqNum;
+
+/// Offset of the first byte behind the SYN, or of the first byte seen. Not 0, so that what lies before a connection that
+/// was joined in the middle has offsets, too.
+const ORIGIN: u64 = 1 << 32;
+
+/// The largest window that TCP allows (RFC 7323, section 2.3). What lies further off is no part of this stream.
+const MAX_WINDOW_BYTES: u64 = 1 << 30;
+
+/// How long a hole waits for its bytes after the receiver has acknowledged them. Captures do not keep the two directions
+/// in order; queues and CPUs put an acknowledgement in front of its data by up to some milliseconds.
+pub(crate) const ACK_GRACE_NS: u64 = 20_000_000;
+
+/// How long a hole waits that nobody has acknowledged: several retransmission time-outs (RFC 6298 begins at 1 s).
+pub(crate) const HOLE_TIMEOUT_NS: u64 = 5_000_000_000;
+
+/// Out-of-order bytes that one direction may hold: the default of Linux' `tcp_rmem` maximum, 6 MiB, is the window that a
+/// receiver opens.
+const MAX_HELD_BYTES: usize = 6 << 20;
+
+/// Out-of-order segments that one direction may hold: a full window of full-size Ethernet segments.
+const MAX_HELD_SEGMENTS: usize = 4096;
+
+/// Bytes of bookkeeping that are charged for each segment held.
+const HELD_OVERHEAD_BYTES: usize = 96;
+
+/// A piece of the stream that waits for what lies before it.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) offset: u64,
+    /// Its length in the stream; more than `bytes` holds where the snap length cut it.
+    pub(crate) len: u64,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) at: Timestamp,
+    /// It came after it had been acknowledged.
+    pub(crate) late: bool,
+}
+
+/// Where a segment's payload lies.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Span<'a> {
+    pub(crate) offset: u64,
+    pub(crate) len: u64,
+    pub(crate) bytes: &'a [u8],
+    pub(crate) at: Timestamp,
+}
+
+/// What became of a segment's payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Accepted {
+    /// It continues the stream; so many of its bytes had been delivered before.
+    InOrder { skip: u64, late: bool },
+    /// Some of it is held until what lies before it has come.
+    Held,
+    /// Nothing in it is new.
+    Old,
+}
+
+/// What can be delivered next.
+#[derive(Debug)]
+pub(crate) enum Ready {
+    Data(Held),
+    Gap { len: u64 },
+}
+
+/// Buffers of segments that were held, for the next ones: no allocation in the steady state.
+#[derive(Debug, Default)]
+pub(crate) struct Buffers {
+    free: Vec<Vec<u8>>,
+    /// Bytes held over all connections.
+    pub(crate) held_bytes: usize,
+    pub(crate) conflicts: u64,
+}
+
+impl Buffers {
+    /// Buffers kept for reuse; more are given back to the allocator.
+    const MAX_FREE: usize = 256;
+
+    fn copy_of(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut buffer = self.free.pop().unwrap_or_default();
+        buffer.clear();
+        buffer.extend_from_slice(bytes);
+        self.held_bytes = self.held_bytes.saturating_add(bytes.len()).saturating_add(HELD_OVERHEAD_BYTES);
+        buffer
+    }
+
+    /// Takes a buffer back.
+    pub(crate) fn release(&mut self, buffer: Vec<u8>) {
+        self.held_bytes = self.held_bytes.saturating_sub(buffer.len()).saturating_sub(HELD_OVERHEAD_BYTES);
+        if self.free.len() < Self::MAX_FREE {
+            self.free.push(buffer);
+        }
+    }
+}
+
+/// One direction's reassembly.
+#[derive(Debug)]
+pub(crate) struct HalfStream {
+    /// The sequence number at `next`; `None` until anything is known of this direction.
+    next_seq: Option<SeqNum>,
+    /// RCV.NXT as an offset.
+    next: u64,
+    /// The highest offset that the receiver has acknowledged.
+    acked: u64,
+    /// The offset that had been acknowledged a grace ago: holes before it will not be filled any more.
+    settled: u64,
+    /// What will be `settled` at that time.
+    settling: Option<(u64, Timestamp)>,
+    /// Since when the earliest hole has been there.
+    hole_since: Option<Timestamp>,
+    held: Vec<Held>,
+    held_bytes: usize,
+    /// Where the sender's FIN ends the stream.
+    fin: Option<u64>,
+}
+
+impl HalfStream {
+    pub(crate) fn new() -> Self {
+        Self {
+            next_seq: None,
+            next: ORIGIN,
+            acked: ORIGIN,
+            settled: 0,
+            settling: None,
+            hole_since: None,
+            held: Vec::new(),
+            held_bytes: 0,
+            fin: None,
+        }
+    }
+
+    /// The stream's first byte has this sequence number: from a SYN, from the acknowledgement of one, or, on a connection
+    /// joined in the middle, from the first segment.
+    pub(crate) fn begin_at(&mut self, seq: SeqNum) {
+        if self.next_seq.is_none() {
+            self.next_seq = Some(seq);
+        }
+    }
+
+    pub(crate) fn is_known(&self) -> bool {
+        self.next_seq.is_some()
+    }
+
+    /// Whether this is the sequence number where the stream begins (nothing has been delivered yet).
+    pub(crate) fn begins_at(&self, seq: SeqNum) -> bool {
+        self.next_seq.is_some_and(|next| next.plus(ORIGIN.wrapping_sub(self.next)) == seq)
+    }
+
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// The stream offset of a sequence number, or `None` where it lies outside any window.
+    pub(crate) fn offset_of(&self, seq: SeqNum) -> Option<u64> {
+        let ahead = i64::from(seq.ahead_of(self.next_seq?));
+        let distance = ahead.unsigned_abs();
+        (distance <= MAX_WINDOW_BYTES).then(|| self.next.saturating_add_signed(ahead))
+    }
+
+    /// Bytes that the receiver has and the capture does not, or bytes that wait behind a hole.
+    pub(crate) fn has_hole(&self) -> bool {
+        self.acked > self.next || !self.held.is_empty()
+    }
+
+    /// The receiver has acknowledged everything before `offset`.
+    pub(crate) fn acknowledge(&mut self, offset: u64, now: Timestamp) {
+        // The acknowledgement of a FIN counts one number that is no byte.
+        let offset = offset.min(self.fin.unwrap_or(u64::MAX));
+        if offset <= self.acked {
+            return;
+        }
+        self.acked = offset;
+        if offset > self.next && self.settling.is_none() {
+            self.settling = Some((offset, now.plus(ACK_GRACE_NS)));
+        }
+    }
+
+    /// The sender's FIN lies at `offset`. The first one counts.
+    pub(crate) fn finish_at(&mut self, offset: u64) {
+        if offset >= self.next && self.fin.is_none() {
+            self.fin = Some(offset);
+        }
+    }
+
+    /// Whether the sender has closed and everything before that has been delivered.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.fin.is_some_and(|fin| self.next >= fin)
+    }
+
+    /// Takes a segment's payload. What is in order is for the caller to deliver, with [`Self::advance`].
+    pub(crate) fn accept(&mut self, span: Span<'_>, buffers: &mut Buffers) -> Accepted {
+        let end = span.offset.saturating_add(span.len);
+        if end <= self.next {
+            return Accepted::Old;
+        }
+        let late = self.acked > span.offset.max(self.next);
+        let is_clear = self.held.first().is_none_or(|first| end <= first.offset);
+        if span.offset <= self.next && is_clear {
+            return Accepted::InOrder { skip: self.next.saturating_sub(span.offset), late };
+        }
+        if self.hold(span, late, buffers) { Accepted::Held } else { Accepted::Old }
+    }
+
+    /// Keeps what is new of a segment; the first copy of a byte wins. False where nothing was new.
+    fn hold(&mut self, span: Span<'_>, late: bool, buffers: &mut Buffers) -> bool {
+        let end = span.offset.saturating_add(span.len);
+        let mut cursor = span.offset.max(self.next);
+        let mut place = self.held.partition_point(|held| held.offset.saturating_add(held.len) <= cursor);
+        let mut is_new = false;
+        while cursor < end {
+            let piece_end = match self.held.get(place) {
+                Some(held) if held.offset <= cursor => {
+                    let held_end = held.offset.saturating_add(held.len).min(end);
+                    buffers.conflicts =
+                        buffers.conflicts.saturating_add(differing_bytes(held, &span, cursor, held_end));
+                    cursor = held_end;
+                    place = place.saturating_add(1);
+                    continue;
+                }
+                Some(held) => held.offset.min(end),
+                None => end,
+            };
+            let bytes = slice_of(span.bytes, span.offset, cursor, piece_end);
+            let bytes = buffers.copy_of(bytes);
+            self.held_bytes = self.held_bytes.saturating_add(bytes.len()).saturating_add(HELD_OVERHEAD_BYTES);
+            let piece = Held { offset: cursor, len: piece_end.saturating_sub(cursor), bytes, at: span.at, late };
+            self.held.insert(place, piece);
+            place = place.saturating_add(1);
+            cursor = piece_end;
+            is_new = true;
+        }
+        if is_new && self.hole_since.is_none() {
+            self.hole_since = Some(span.at);
+        }
+        is_new
+    }
+
+    /// So many bytes from `next` on have been delivered.
+    pub(crate) fn advance(&mut self, len: u64) {
+        self.next = self.next.saturating_add(len);
+        self.next_seq = self.next_seq.map(|seq| seq.plus(len));
+    }
+
+    /// What can be delivered now: held data that has become contiguous, or a gap that will not be filled any more.
+    /// `over`: nothing more will come, so holes are gaps at once.
+    pub(crate) fn pop(&mut self, now: Timestamp, over: bool) -> Option<Ready> {
+        self.settle(now);
+        let first = self.held.first();
+        let hole_end = match first {
+            Some(first) if first.offset <= self.next => return self.pop_held(now).map(Ready::Data),
+            Some(first) => first.offset,
+            None if self.acked > self.next => self.acked.min(self.fin.unwrap_or(u64::MAX)),
+            None => {
+                self.hole_since = None;
+                return None;
+            }
+        };
+        let timed_out = self.hole_since.is_some_and(|since| now.since(since) > Some(HOLE_TIMEOUT_NS));
+        let too_much = self.held_bytes > MAX_HELD_BYTES || self.held.len() > MAX_HELD_SEGMENTS;
+        let reach = if over || too_much || timed_out { hole_end } else { self.settled.min(hole_end) };
+        let len = reach.saturating_sub(self.next);
+        if len == 0 {
+            return None;
+        }
+        self.advance(len);
+        Some(Ready::Gap { len })
+    }
+
+    fn pop_held(&mut self, now: Timestamp) -> Option<Held> {
+        if self.held.is_empty() {
+            return None;
+        }
+        let held = self.held.remove(0);
+        self.held_bytes = self.held_bytes.saturating_sub(held.bytes.len()).saturating_sub(HELD_OVERHEAD_BYTES);
+        self.advance(held.len);
+        self.hole_since = (!self.held.is_empty()).then_some(now);
+        Some(held)
+    }
+
+    fn settle(&mut self, now: Timestamp) {
+        let Some((offset, _)) = self.settling.filter(|&(_, due)| now >= due) else { return };
+        self.settled = offset;
+        self.settling = (self.acked > offset).then(|| (self.acked, now.plus(ACK_GRACE_NS)));
+    }
+
+    /// All that the receiver has acknowledged is settled at once: waiting longer would cost more than it could bring.
+    pub(crate) fn settle_now(&mut self) {
+        (self.settled, self.settling) = (self.acked, None);
+    }
+
+    /// Drops what is held.
+    pub(crate) fn clear(&mut self, buffers: &mut Buffers) {
+        for held in self.held.drain(..) {
+            buffers.release(held.bytes);
+        }
+        self.held = Vec::new();
+        self.held_bytes = 0;
+    }
+}
+
+/// The part of `bytes`, which begin at `base`, from `from` to `to`; what was cut off by the snap length is missing.
+fn slice_of(bytes: &[u8], base: u64, from: u64, to: u64) -> &[u8] {
+    let clip = |offset: u64| usize::try_from(offset.saturating_sub(base)).unwrap_or(usize::MAX).min(bytes.len());
+    bytes.get(clip(from)..clip(to)).unwrap_or_default()
+}
+
+/// How many bytes of a later copy differ from the first one.
+fn differing_bytes(held: &Held, span: &Span<'_>, from: u64, to: u64) -> u64 {
+    let first = slice_of(&held.bytes, held.offset, from, to);
+    let later = slice_of(span.bytes, span.offset, from, to);
+    first.iter().zip(later).filter(|(a, b)| a != b).count() as u64
+}

@@ -1,0 +1,129 @@
+//! Version 3: the order verified, and found again, by what each answer echoes.
+
+use record::{Pairing as How, Timestamp};
+
+use super::{Lost, Pairing, Slot};
+use crate::pagestream::answer::{Answer, Outcome};
+use crate::pagestream::emit::Emitter;
+
+/// Where an answer belongs.
+enum Place {
+    /// To the request in this slot.
+    At(usize),
+    /// To one of several alike; which one is lost.
+    OneOfSeveral,
+    /// To none that was seen.
+    Nowhere,
+}
+
+impl Pairing {
+    pub(super) fn place_echoed(
+        &mut self,
+        answer: &Answer,
+        seen_at: Timestamp,
+        unsettled: bool,
+        out: &mut Emitter<'_>,
+    ) -> bool {
+        if answer.head.echo.is_none() {
+            return self.place_unread(answer, unsettled, out);
+        }
+        match self.find(answer) {
+            Place::At(at) => self.close(at, answer, out),
+            Place::OneOfSeveral => self.mark_doubtful(answer, out),
+            Place::Nowhere if unsettled => return false,
+            Place::Nowhere => self.close_lost(answer, seen_at, out),
+        }
+        true
+    }
+
+    /// An answer that echoes nothing: a Test's, or one whose beginning fell into a gap. Only unbroken order places it.
+    fn place_unread(&mut self, answer: &Answer, unsettled: bool, out: &mut Emitter<'_>) -> bool {
+        match self.slots.front() {
+            None if unsettled => return false,
+            Some(Slot::Nameless(_)) if !self.answers_lost => {
+                self.slots.pop_front();
+                self.pending = self.pending.saturating_sub(1);
+            }
+            Some(&Slot::Asked(asked)) if !self.answers_lost && answer.fits(Some(asked.request.target.kind())) => {
+                self.slots.pop_front();
+                self.pending = self.pending.saturating_sub(1);
+                match answer.head.outcome {
+                    Outcome::Unread => out.suspect(&asked),
+                    Outcome::Ok(_) | Outcome::Error | Outcome::Test => out.answered(&asked, answer, How::Fifo),
+                }
+            }
+            _ => {
+                self.answers_lost = true;
+                out.stats.lost_responses = out.stats.lost_responses.saturating_add(1);
+            }
+        }
+        true
+    }
+
+    /// The first request that the echo names, unless a loss leaves several to choose from.
+    fn find(&self, answer: &Answer) -> Place {
+        let Some(echo) = answer.head.echo else { return Place::Nowhere };
+        let mut places = self.slots.iter().enumerate().filter_map(|(at, slot)| match slot {
+            Slot::Asked(asked) if echo.is_of(&asked.request) => Some(at),
+            _ => None,
+        });
+        match places.next() {
+            None => Place::Nowhere,
+            Some(_) if self.answers_lost && places.next().is_some() => Place::OneOfSeveral,
+            Some(at) => Place::At(at),
+        }
+    }
+
+    /// Pairs the answer; in a strict order all requests before this one have had theirs, unseen.
+    fn close(&mut self, at: usize, answer: &Answer, out: &mut Emitter<'_>) {
+        let mut behind_a_hole = false;
+        for _ in 0..at {
+            match self.slots.pop_front() {
+                Some(Slot::Asked(asked)) => {
+                    self.pending = self.pending.saturating_sub(1);
+                    out.stats.lost_responses = out.stats.lost_responses.saturating_add(1);
+                    out.unanswered(&asked);
+                }
+                Some(Slot::Nameless(_)) => self.pending = self.pending.saturating_sub(1),
+                Some(Slot::Lost(_)) => behind_a_hole = true,
+                None => {}
+            }
+        }
+        let Some(Slot::Asked(mut asked)) = self.slots.pop_front() else { return };
+        self.pending = self.pending.saturating_sub(1);
+        self.answers_lost = false;
+        // A client that repeats ids may have sent the same request within the hole: the fields are right either way,
+        // which of the two this answer ends is not known.
+        asked.arrival_known &= !(behind_a_hole && self.ids_repeat);
+        out.answered(&asked, answer, How::Exact);
+    }
+
+    /// Several pending requests are alike and answers were lost: none of them can be told to be this answer's.
+    fn mark_doubtful(&mut self, answer: &Answer, out: &mut Emitter<'_>) {
+        let Some(echo) = answer.head.echo else { return };
+        // Everything up to the last one that it could be has lost its place; what comes behind is still in order.
+        let last = self.slots.iter().rposition(|slot| matches!(slot, Slot::Asked(a) if echo.is_of(&a.request)));
+        for _ in 0..=last.unwrap_or(0) {
+            match self.slots.pop_front() {
+                Some(Slot::Asked(asked)) => {
+                    self.pending = self.pending.saturating_sub(1);
+                    out.suspect(&asked);
+                }
+                Some(Slot::Nameless(_)) => self.pending = self.pending.saturating_sub(1),
+                Some(Slot::Lost(_)) | None => {}
+            }
+        }
+    }
+
+    /// The request was lost: the answer says all the same what was asked for.
+    fn close_lost(&mut self, answer: &Answer, seen_at: Timestamp, out: &mut Emitter<'_>) {
+        let arrived = match self.slots.front() {
+            Some(Slot::Lost(Lost { at, .. })) => *at,
+            _ => None,
+        };
+        if !matches!(self.slots.front(), Some(Slot::Lost(_))) {
+            out.stats.lost_requests = out.stats.lost_requests.saturating_add(1);
+        }
+        out.answer_alone(answer, seen_at, arrived);
+    }
+}

@@ -1,0 +1,356 @@
+//! Which answer belongs to which request.
+//!
+//! The protocol answers strictly in order, one answer for each request. On an unbroken connection the front of the queue
+//! is therefore always right. What a capture misses breaks the order: a lost request leaves an answer too many, a lost
+//! answer a request too many.
+//!
+//! - Version 3 answers echo their request, so the order is *verified* by every answer and found again after a loss
+//!   ([`echoed`]).
+//! - Versions 1 and 2 have nothing but the order. After a loss [`ordered`] keeps the set of all alignments that the
+//!   evidence allows, and says nothing until one is left.
+
+mod echoed;
+mod ordered;
+
+use std::collections::VecDeque;
+
+use record::{Kind, Protocol, Timestamp};
+
+use self::ordered::Alignments;
+use super::answer::Answer;
+use super::emit::{Asked, Emitter};
+use super::layout;
+use super::request::{ClientMessage, Request};
+
+/// A request unanswered for so long is given up: computes do the same (`pageserver_response_disconnect_timeout`, 150 s).
+pub(crate) const GIVE_UP_NS: u64 = 150_000_000_000;
+
+/// Requests of one connection that may wait for answers. Computes stop at 1,024 (`neon.readahead_buffer_size`).
+pub(crate) const MAX_PENDING: usize = 4096;
+
+/// Answers of one connection that may wait until a hole among the requests before them is settled.
+pub(crate) const MAX_WAITING: usize = 1024;
+
+/// One place in the order of requests.
+#[derive(Debug, Clone, Copy)]
+enum Slot {
+    /// A request that names what it asks for.
+    Asked(Asked),
+    /// A message that will be answered and has no record: Test.
+    Nameless(Timestamp),
+    /// Requests that the capture missed, or whose time has run out.
+    Lost(Lost),
+}
+
+/// How many requests a hole holds.
+#[derive(Debug, Clone, Copy)]
+struct Lost {
+    fewest: u32,
+    most: u32,
+    /// When they arrived, where that is known: they lay in one packet that the snap length cut.
+    at: Option<Timestamp>,
+    /// The hole's end is not known yet.
+    open: bool,
+}
+
+/// What is known about the arrival of a request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Arrival {
+    /// When its last byte became deliverable.
+    pub(crate) at: Timestamp,
+    /// Whether that was its first copy.
+    pub(crate) known: bool,
+    /// The latest base backup of this timeline by this client.
+    pub(crate) epoch: Option<Timestamp>,
+}
+
+/// Requests in order, and the answers found for them.
+#[derive(Debug)]
+pub(crate) struct Pairing {
+    version: Protocol,
+    slots: VecDeque<Slot>,
+    /// How many of the slots are no holes.
+    pending: usize,
+    /// Version 1 and 2, while the order is not proven.
+    alignments: Option<Alignments>,
+    /// Version 3: answers were lost since the last one that was found.
+    answers_lost: bool,
+    /// Version 3: this client gives one id to several requests.
+    ids_repeat: bool,
+    last_reqid: Option<u64>,
+    next_seq: Option<u64>,
+    /// Answers that wait for a hole among the requests to be settled, with the time they came.
+    waiting: VecDeque<(Answer, Timestamp)>,
+}
+
+impl Pairing {
+    /// A connection whose pagestream has just begun. `next_seq` is the ordinal of its first request.
+    pub(crate) fn from_start(version: Protocol, next_seq: Option<u64>) -> Self {
+        Self {
+            version,
+            slots: VecDeque::new(),
+            pending: 0,
+            alignments: None,
+            answers_lost: false,
+            ids_repeat: false,
+            last_reqid: None,
+            next_seq,
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// A connection joined in the middle: requests from before may be unanswered.
+    pub(crate) fn joined(version: Protocol) -> Self {
+        let mut pairing = Self::from_start(version, None);
+        if version == Protocol::V3 {
+            pairing.slots.push_back(Slot::Lost(Lost { fewest: 0, most: u32::MAX, at: None, open: false }));
+        } else {
+            pairing.alignments = Some(Alignments::joined());
+        }
+        pairing
+    }
+
+    /// Version of the protocol.
+    pub(crate) fn version(&self) -> Protocol {
+        self.version
+    }
+
+    /// The ordinal of the next request, where it is known.
+    pub(crate) fn next_seq(&self) -> Option<u64> {
+        self.next_seq
+    }
+
+    /// Heap bytes held, for the memory bound.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let slots = self.slots.capacity().saturating_mul(size_of::<Slot>());
+        let waiting = self.waiting.capacity().saturating_mul(size_of::<(Answer, Timestamp)>());
+        slots.saturating_add(waiting).saturating_add(self.alignments.as_ref().map_or(0, Alignments::heap_bytes))
+    }
+
+    /// Whether answers wait for the requests before them.
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Whether more answers wait than may.
+    pub(crate) fn is_waiting_full(&self) -> bool {
+        self.waiting.len() >= MAX_WAITING
+    }
+
+    /// Whether a pending request has everything that this answer echoes.
+    pub(crate) fn recognises(&self, answer: &super::answer::AnswerHead) -> bool {
+        let Some(echo) = answer.echo.filter(|echo| echo.target.is_some()) else { return false };
+        self.slots.iter().any(|slot| matches!(slot, Slot::Asked(asked) if echo.is_of(&asked.request)))
+    }
+
+    /// A request has become deliverable.
+    pub(crate) fn request(&mut self, message: ClientMessage, arrival: Arrival, out: &mut Emitter<'_>) {
+        let seq = self.next_seq;
+        self.next_seq = seq.map(|seq| seq.saturating_add(1));
+        let ClientMessage::Request(request) = message else {
+            return self.push_nameless(arrival.at, out);
+        };
+        self.note_reqid(&request);
+        let is_counted = self.alignments.is_none() && self.slots.len() == self.pending;
+        let depth = is_counted.then(|| u32::try_from(self.pending.saturating_add(1)).ok()).flatten();
+        let Arrival { at: arrived, known: arrival_known, epoch } = arrival;
+        let asked = Asked { request, arrived, arrival_known, depth, seq, epoch };
+        if let Some(alignments) = &mut self.alignments {
+            // What was asked while the order is unknown is recorded at once; only its kind is kept, as evidence.
+            out.suspect(&Asked { depth: None, ..asked });
+            alignments.push(Some(request.target.kind()));
+            return;
+        }
+        self.push(Slot::Asked(asked), out);
+    }
+
+    fn push_nameless(&mut self, at: Timestamp, out: &mut Emitter<'_>) {
+        match &mut self.alignments {
+            Some(alignments) => alignments.push(None),
+            None => self.push(Slot::Nameless(at), out),
+        }
+    }
+
+    fn push(&mut self, slot: Slot, out: &mut Emitter<'_>) {
+        if self.pending >= MAX_PENDING {
+            self.give_up_front(out);
+        }
+        self.slots.push_back(slot);
+        self.pending = self.pending.saturating_add(1);
+    }
+
+    fn note_reqid(&mut self, request: &Request) {
+        if request.reqid.is_some() {
+            self.ids_repeat |= self.last_reqid == request.reqid;
+            self.last_reqid = request.reqid;
+        }
+    }
+
+    /// A request has passed by of which bytes are missing; `at` is when it arrived, where that is known.
+    pub(crate) fn request_unread(&mut self, at: Option<Timestamp>, out: &mut Emitter<'_>) {
+        out.stats.lost_requests = out.stats.lost_requests.saturating_add(1);
+        self.next_seq = self.next_seq.map(|seq| seq.saturating_add(1));
+        match (&mut self.alignments, self.slots.back_mut()) {
+            (Some(alignments), _) => alignments.requests_lost(1, 1),
+            (None, Some(Slot::Lost(lost))) => {
+                lost.at = lost.at.filter(|&earlier| Some(earlier) == at);
+                (lost.fewest, lost.most) = (lost.fewest.saturating_add(1), lost.most.saturating_add(1));
+            }
+            (None, _) => self.slots.push_back(Slot::Lost(Lost { fewest: 1, most: 1, at, open: false })),
+        }
+    }
+
+    /// More answers wait than may: what they wait for will not come.
+    pub(crate) fn stop_waiting(&mut self, out: &mut Emitter<'_>) {
+        match self.version {
+            Protocol::V1 | Protocol::V2 => {
+                self.waiting.clear();
+                self.forget_order(out);
+            }
+            Protocol::V3 => self.retry(false, out),
+        }
+    }
+
+    /// The framing of the requests was lost; `at` where all that is missing so far lay in one packet.
+    pub(crate) fn requests_lost_begin(&mut self, at: Option<Timestamp>) {
+        self.next_seq = None;
+        if self.alignments.is_some() {
+            return;
+        }
+        match self.slots.back_mut() {
+            Some(Slot::Lost(lost)) => (lost.at, lost.open) = (None, true),
+            _ => self.slots.push_back(Slot::Lost(Lost { fewest: 0, most: 0, at, open: true })),
+        }
+    }
+
+    /// The hole among the requests turned out not to lie in one packet.
+    pub(crate) fn requests_lost_time_unknown(&mut self) {
+        if let Some(Slot::Lost(lost)) = self.slots.back_mut() {
+            lost.at = None;
+        }
+    }
+
+    /// The framing of the requests was found again behind `bytes` that could not be read.
+    pub(crate) fn requests_lost_end(&mut self, bytes: u64, out: &mut Emitter<'_>) {
+        let (fewest, most) = count_of_requests(self.version, bytes);
+        out.stats.lost_requests = out.stats.lost_requests.saturating_add(u64::from(fewest));
+        if let Some(alignments) = &mut self.alignments {
+            alignments.requests_lost(fewest, most);
+            return;
+        }
+        if let Some(Slot::Lost(lost)) = self.slots.back_mut() {
+            lost.fewest = lost.fewest.saturating_add(fewest);
+            lost.most = lost.most.saturating_add(most);
+            lost.open = false;
+        }
+        if self.version != Protocol::V3 {
+            self.merge_holes(out);
+        }
+    }
+
+    /// An answer has passed by. `unsettled`: requests before it may still turn up.
+    pub(crate) fn answer(&mut self, answer: &Answer, now: Timestamp, unsettled: bool, out: &mut Emitter<'_>) {
+        if !self.waiting.is_empty() || !self.place(answer, now, unsettled, out) {
+            self.waiting.push_back((*answer, now));
+        }
+    }
+
+    /// The requests have moved on: looks again at the answers that wait for them.
+    pub(crate) fn retry(&mut self, unsettled: bool, out: &mut Emitter<'_>) {
+        while let Some((answer, seen_at)) = self.waiting.front().copied() {
+            if !self.place(&answer, seen_at, unsettled, out) {
+                return;
+            }
+            self.waiting.pop_front();
+        }
+    }
+
+    /// Finds the answer's place; false where it has to wait.
+    fn place(&mut self, answer: &Answer, seen_at: Timestamp, unsettled: bool, out: &mut Emitter<'_>) -> bool {
+        match self.version {
+            Protocol::V1 | Protocol::V2 => self.place_ordered(answer, unsettled, out),
+            Protocol::V3 => self.place_echoed(answer, seen_at, unsettled, out),
+        }
+    }
+
+    /// The framing of the answers was found again behind `bytes` that could not be read. `one_page`: they are proven to be
+    /// one whole page answer.
+    pub(crate) fn answers_lost(&mut self, bytes: u64, one_page: bool, out: &mut Emitter<'_>) {
+        match self.version {
+            Protocol::V1 | Protocol::V2 => self.answers_lost_ordered(bytes, one_page, out),
+            Protocol::V3 => self.answers_lost = true,
+        }
+    }
+
+    /// Gives up what has waited for too long.
+    pub(crate) fn expire(&mut self, now: Timestamp, out: &mut Emitter<'_>) {
+        let is_over = |at: Timestamp| now.since(at).is_some_and(|waited| waited > GIVE_UP_NS);
+        while self.slots.iter().find_map(Slot::arrived).is_some_and(is_over) {
+            self.give_up_front(out);
+        }
+    }
+
+    /// The earliest pending request is recorded as unanswered. In version 1 and 2 its answer, should it still come, must
+    /// not be taken for another's, so its place is kept.
+    fn give_up_front(&mut self, out: &mut Emitter<'_>) {
+        let Some(place) = self.slots.iter().position(|slot| slot.arrived().is_some()) else { return };
+        if let Some(Slot::Asked(asked)) = self.slots.get(place) {
+            out.unanswered(asked);
+        }
+        self.pending = self.pending.saturating_sub(1);
+        if self.version == Protocol::V3 {
+            self.slots.remove(place);
+        } else if let Some(slot) = self.slots.get_mut(place) {
+            *slot = Slot::Lost(Lost { fewest: 1, most: 1, at: None, open: false });
+            self.merge_holes(out);
+        }
+    }
+
+    /// The pagestream is over: whatever is pending stays unanswered.
+    pub(crate) fn end(&mut self, out: &mut Emitter<'_>) {
+        self.retry(false, out);
+        // In version 1 and 2 an answer that still waits may be any pending request's.
+        let is_doubtful = self.version != Protocol::V3 && !self.waiting.is_empty();
+        for slot in std::mem::take(&mut self.slots) {
+            match slot {
+                Slot::Asked(asked) if is_doubtful => out.suspect(&asked),
+                Slot::Asked(asked) => out.unanswered(&asked),
+                Slot::Nameless(_) | Slot::Lost(_) => {}
+            }
+        }
+        self.waiting.clear();
+        (self.pending, self.alignments) = (0, None);
+    }
+}
+
+impl Slot {
+    /// When the request arrived; holes have no such time.
+    fn arrived(&self) -> Option<Timestamp> {
+        match self {
+            Self::Asked(asked) => Some(asked.arrived),
+            Self::Nameless(at) => Some(*at),
+            Self::Lost(_) => None,
+        }
+    }
+
+    fn kind(&self) -> Option<Kind> {
+        match self {
+            Self::Asked(asked) => Some(asked.request.target.kind()),
+            Self::Nameless(_) | Self::Lost(_) => None,
+        }
+    }
+}
+
+/// Bytes of CopyData's tag and length in front of each body.
+const COPY_HEADER_BYTES: u64 = 5;
+
+/// The fewest and the most whole requests that so many bytes can be.
+fn count_of_requests(version: Protocol, bytes: u64) -> (u32, u32) {
+    let length = |kind: Kind| COPY_HEADER_BYTES.saturating_add(layout::request_body_bytes(version, kind).into());
+    let longest = Kind::ALL.iter().map(|&kind| length(kind)).max().unwrap_or(1);
+    let shortest = Kind::ALL.iter().map(|&kind| length(kind)).min().unwrap_or(1);
+    let narrow = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+    let fewest = narrow(bytes.div_ceil(longest.max(1)));
+    let most = narrow(bytes.checked_div(shortest).unwrap_or(0));
+    (fewest, most.max(fewest))
+}

@@ -1,0 +1,392 @@
+//! What a connection is, and what its messages mean: from the start-up to requests and answers.
+
+use record::{Attribution, Protocol, TenantTimeline, Timestamp};
+
+use crate::epochs::Epochs;
+use crate::flow::Side;
+use crate::pagestream::answer::{Answer, AnswerHead, Outcome};
+use crate::pagestream::emit::{Emitter, Identity};
+use crate::pagestream::layout;
+use crate::pagestream::page::{PageFacts, PageWatch};
+use crate::pagestream::pairing::{Arrival, Pairing};
+use crate::pagestream::request::ClientMessage;
+use crate::pgwire::command::Command;
+use crate::pgwire::frame::{Framing, Head};
+use crate::pgwire::startup::{Foreign, Opening};
+use crate::sink::Sink;
+use crate::stats::Stats;
+
+/// What the handling of a message needs from outside the connection.
+pub(crate) struct World<'a> {
+    pub(crate) stats: &'a mut Stats,
+    pub(crate) epochs: &'a mut Epochs,
+    pub(crate) sink: &'a mut dyn Sink,
+    /// Packet time.
+    pub(crate) now: Timestamp,
+}
+
+/// Where a connection stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// The client has not said yet what it wants.
+    Startup,
+    /// Typed messages, no command under way.
+    Query,
+    /// A pagestream was asked for and has not been granted yet.
+    Asked { version: Protocol, owner: Option<TenantTimeline> },
+    /// Requests and answers.
+    Pagestream,
+    /// The server has ended the pagestream; the client may not know yet.
+    Ended,
+    /// Another command.
+    Command,
+    /// Joined in the middle: what it is has to be seen.
+    Unidentified,
+    /// Nothing can be read any more.
+    Encrypted,
+    /// No Postgres protocol, or nothing that concerns us.
+    Foreign(Foreign),
+}
+
+/// What the reader of a message has to do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Read on.
+    On,
+    /// This direction's next message is framed so.
+    Frame(Framing),
+    /// The other direction's next message is framed so.
+    FrameOther(Framing),
+    /// The framing is wrong.
+    Lose,
+    /// Nothing more is of interest, in either direction.
+    Ignore,
+}
+
+/// A connection's protocol state.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) identity: Identity,
+    pub(crate) phase: Phase,
+    pub(crate) version: Option<Protocol>,
+    pub(crate) pairing: Option<Box<Pairing>>,
+    /// Whether it was ever a pagestream.
+    pub(crate) was_pagestream: bool,
+    /// The connection's opening was not seen.
+    pub(crate) is_joined: bool,
+    /// Before the start-up is done: what its first bytes look like.
+    pub(crate) looks_like: Foreign,
+    /// The request that is passing by.
+    asking: Asking,
+    /// The answer that is passing by, and its first byte's arrival.
+    answering: Option<(AnswerHead, Option<Timestamp>)>,
+    page: PageWatch,
+    is_page: bool,
+    seq: Option<u64>,
+    epoch: Option<Timestamp>,
+    epochs_seen: u64,
+}
+
+/// The client's message that is passing by.
+#[derive(Debug, Clone, Copy)]
+enum Asking {
+    Nothing,
+    Message(ClientMessage),
+    /// A request of which bytes are missing.
+    Unread,
+}
+
+impl Session {
+    pub(crate) fn new(identity: Identity, is_joined: bool, page_hash: bool) -> Self {
+        Self {
+            identity,
+            phase: if is_joined { Phase::Unidentified } else { Phase::Startup },
+            version: None,
+            pairing: None,
+            was_pagestream: false,
+            is_joined,
+            looks_like: Foreign::Unknown,
+            asking: Asking::Nothing,
+            answering: None,
+            page: PageWatch::new(page_hash),
+            is_page: false,
+            seq: (!is_joined).then_some(0),
+            epoch: None,
+            epochs_seen: 0,
+        }
+    }
+
+    /// The connection was taken for one joined in the middle, but this is its beginning.
+    pub(crate) fn start_was_seen(&mut self) {
+        (self.is_joined, self.seq) = (false, Some(0));
+    }
+
+    /// A message begins.
+    pub(crate) fn head(&mut self, side: Side, framing: Framing, head: &Head<'_>, world: &mut World<'_>) -> Turn {
+        match (framing, side) {
+            (Framing::Startup, _) => self.startup(head),
+            (Framing::OneByte, _) => self.encryption_answer(head.tag, world),
+            (_, Side::Client) => self.client_head(head, world),
+            (_, Side::Server) => self.server_head(head, world),
+        }
+    }
+
+    fn startup(&mut self, head: &Head<'_>) -> Turn {
+        match Opening::parse(head.body, head.body_bytes) {
+            Opening::EncryptionRequest => Turn::FrameOther(Framing::OneByte),
+            Opening::Startup { backend_pid } => {
+                self.identity.backend_pid = backend_pid;
+                self.phase = Phase::Query;
+                Turn::Frame(Framing::Typed)
+            }
+            Opening::Cancel | Opening::Foreign => self.become_foreign(Foreign::Unknown),
+        }
+    }
+
+    /// The server's single byte to a request for encryption.
+    fn encryption_answer(&mut self, byte: u8, world: &mut World<'_>) -> Turn {
+        match byte {
+            b'S' | b'G' => self.become_encrypted(world),
+            b'N' => Turn::Frame(Framing::Typed),
+            _ => Turn::Lose,
+        }
+    }
+
+    pub(crate) fn become_encrypted(&mut self, world: &mut World<'_>) -> Turn {
+        if self.phase != Phase::Encrypted {
+            world.stats.encrypted_connections = world.stats.encrypted_connections.saturating_add(1);
+        }
+        self.phase = Phase::Encrypted;
+        Turn::Ignore
+    }
+
+    pub(crate) fn become_foreign(&mut self, what: Foreign) -> Turn {
+        self.phase = Phase::Foreign(what);
+        Turn::Ignore
+    }
+
+    fn client_head(&mut self, head: &Head<'_>, world: &mut World<'_>) -> Turn {
+        match head.tag {
+            b'Q' => self.command(Command::parse_query(head.body, head.body_bytes), head, world),
+            b'P' => self.command(Command::parse_statement(head.body), head, world),
+            b'd' => return self.request_head(head, world),
+            // CopyDone, CopyFail, Terminate, Sync, Flush, Bind, Describe, Execute, Close, FunctionCall, password.
+            b'c' | b'f' | b'X' | b'S' | b'H' | b'B' | b'D' | b'E' | b'C' | b'F' | b'p' => {}
+            _ => return self.unexpected(world),
+        }
+        Turn::On
+    }
+
+    fn command(&mut self, command: Command, head: &Head<'_>, world: &mut World<'_>) {
+        if let Phase::Pagestream | Phase::Ended = self.phase {
+            self.end_pagestream(world);
+        }
+        self.phase = match command {
+            Command::Pagestream { version, owner } => Phase::Asked { version, owner },
+            Command::Basebackup { owner } => {
+                let at = head.first_at.unwrap_or(world.now);
+                world.epochs.note(self.identity.client.ip(), owner.timeline, at);
+                Phase::Command
+            }
+            Command::Other => Phase::Command,
+        };
+    }
+
+    fn request_head(&mut self, head: &Head<'_>, world: &mut World<'_>) -> Turn {
+        self.grant(world);
+        let (Phase::Pagestream | Phase::Ended, Some(version)) = (self.phase, self.version) else { return Turn::On };
+        self.asking = match ClientMessage::parse(version, head.body, head.body_bytes) {
+            Ok(message) => Asking::Message(message),
+            Err(_) if is_cut(head) => Asking::Unread,
+            Err(_) => return self.unexpected(world),
+        };
+        Turn::On
+    }
+
+    /// A pagestream that was asked for has begun.
+    fn grant(&mut self, world: &mut World<'_>) {
+        let Phase::Asked { version, owner } = self.phase else { return };
+        self.identity.owner = owner;
+        self.identity.attribution = owner.map(|_| Attribution::Handshake);
+        self.begin_pagestream(version, Pairing::from_start(version, self.seq), world);
+    }
+
+    fn begin_pagestream(&mut self, version: Protocol, pairing: Pairing, world: &mut World<'_>) {
+        self.phase = Phase::Pagestream;
+        self.version = Some(version);
+        self.pairing = Some(Box::new(pairing));
+        (self.epoch, self.epochs_seen) = (None, 0);
+        if !self.was_pagestream {
+            self.was_pagestream = true;
+            world.stats.pagestream_connections = world.stats.pagestream_connections.saturating_add(1);
+            if self.is_joined {
+                world.stats.joined_connections = world.stats.joined_connections.saturating_add(1);
+            }
+        }
+    }
+
+    /// Messages of a pagestream were found on a connection that had not been identified.
+    pub(crate) fn identify(&mut self, side: Side, version: Protocol, world: &mut World<'_>) {
+        match self.phase {
+            Phase::Asked { .. } => self.grant(world),
+            // Answers of version 1 and 2 look alike: only requests tell them apart.
+            _ if side == Side::Server && version != Protocol::V3 => {}
+            Phase::Pagestream | Phase::Ended => {}
+            _ => {
+                self.seq = None;
+                (self.identity.owner, self.identity.attribution) = (None, None);
+                self.begin_pagestream(version, Pairing::joined(version), world);
+            }
+        }
+    }
+
+    fn server_head(&mut self, head: &Head<'_>, world: &mut World<'_>) -> Turn {
+        match head.tag {
+            b'W' => self.grant(world),
+            b'd' => return self.answer_head(head, world),
+            b'E' => match self.phase {
+                Phase::Asked { .. } => self.phase = Phase::Query,
+                Phase::Pagestream => self.end_pagestream(world),
+                _ => {}
+            },
+            b'Z' | b'c' if self.phase == Phase::Pagestream => self.end_pagestream(world),
+            tag if tag.is_ascii_alphanumeric() && self.phase != Phase::Pagestream => {}
+            b'N' | b'S' | b'C' | b'A' => {}
+            _ => return self.unexpected(world),
+        }
+        Turn::On
+    }
+
+    fn answer_head(&mut self, head: &Head<'_>, world: &mut World<'_>) -> Turn {
+        self.grant(world);
+        let version = match (self.phase, self.version) {
+            (Phase::Pagestream | Phase::Ended, Some(version)) => version,
+            _ => return Turn::On,
+        };
+        let Ok(answer) = AnswerHead::parse(version, head.body, head.body_bytes) else { return self.unexpected(world) };
+        self.answering = Some((answer, head.first_at));
+        self.is_page = answer.outcome == Outcome::Ok(record::Kind::GetPage);
+        if self.is_page {
+            let body_at = head.start.saturating_add(head.header as u64);
+            self.page.begin(body_at.saturating_add(layout::page_offset(version).into()));
+            self.page.bytes(body_at, head.body);
+        }
+        Turn::On
+    }
+
+    /// A message that cannot stand here.
+    fn unexpected(&mut self, world: &mut World<'_>) -> Turn {
+        match self.phase {
+            Phase::Pagestream => {
+                world.stats.malformed = world.stats.malformed.saturating_add(1);
+                Turn::Lose
+            }
+            Phase::Ended | Phase::Unidentified => Turn::Lose,
+            _ => self.become_foreign(Foreign::Unknown),
+        }
+    }
+
+    /// Bytes of the message that is passing by.
+    pub(crate) fn body(&mut self, side: Side, at: u64, bytes: &[u8]) {
+        if side == Side::Server && self.is_page {
+            self.page.bytes(at, bytes);
+        }
+    }
+
+    /// The message is over.
+    pub(crate) fn end(&mut self, side: Side, passed: Passed, world: &mut World<'_>) {
+        match side {
+            Side::Client => self.request_end(passed, world),
+            Side::Server => self.answer_end(passed, world),
+        }
+    }
+
+    fn request_end(&mut self, passed: Passed, world: &mut World<'_>) {
+        let asking = std::mem::replace(&mut self.asking, Asking::Nothing);
+        self.refresh_epoch(world);
+        let arrival = Arrival { at: passed.deliverable, known: passed.is_timed, epoch: self.epoch };
+        self.with_pairing(world, |pairing, out| match asking {
+            Asking::Nothing => {}
+            Asking::Message(message) => pairing.request(message, arrival, out),
+            Asking::Unread => pairing.request_unread(passed.last_at, out),
+        });
+        if let Some(pairing) = &self.pairing {
+            self.seq = pairing.next_seq();
+        }
+    }
+
+    fn answer_end(&mut self, passed: Passed, world: &mut World<'_>) {
+        let Some((head, first_at)) = self.answering.take() else { return };
+        let page = if self.is_page { self.page.finish() } else { PageFacts::default() };
+        self.is_page = false;
+        let answer = Answer { head, first_at, last_at: passed.last_at, page };
+        let (now, unsettled) = (world.now, passed.unsettled);
+        self.with_pairing(world, |pairing, out| pairing.answer(&answer, now, unsettled, out));
+    }
+
+    /// The latest base backup of this timeline by this client, looked up again only when one has been seen since.
+    fn refresh_epoch(&mut self, world: &World<'_>) {
+        if world.epochs.count() != self.epochs_seen {
+            self.epochs_seen = world.epochs.count();
+            self.epoch =
+                self.identity.owner.and_then(|owner| world.epochs.latest(self.identity.client.ip(), owner.timeline));
+        }
+    }
+
+    /// The pagestream is over: what is pending stays unanswered. Later requests are recorded as unanswered, too.
+    fn end_pagestream(&mut self, world: &mut World<'_>) {
+        self.phase = Phase::Ended;
+        self.cut_answer(world);
+        self.with_pairing(world, |pairing, out| pairing.end(out));
+    }
+
+    /// The stream ends here: an answer that is passing by will not be whole, but it has begun.
+    pub(crate) fn cut_answer(&mut self, world: &mut World<'_>) {
+        let passed = Passed { last_at: None, is_timed: false, deliverable: world.now, unsettled: false };
+        self.answer_end(passed, world);
+    }
+
+    /// The connection is over.
+    pub(crate) fn close(&mut self, world: &mut World<'_>) {
+        self.cut_answer(world);
+        self.with_pairing(world, |pairing, out| pairing.end(out));
+        self.pairing = None;
+        self.answering = None;
+    }
+
+    /// The framing of one direction is lost; `at` where all that is missing so far lay in one packet.
+    pub(crate) fn lost(&mut self, side: Side, at: Option<Timestamp>) {
+        match side {
+            Side::Client => {
+                self.asking = Asking::Nothing;
+                self.seq = None;
+                if let Some(pairing) = &mut self.pairing {
+                    pairing.requests_lost_begin(at);
+                }
+            }
+            Side::Server => (self.answering, self.is_page) = (None, false),
+        }
+    }
+
+    /// Calls `act` with the pairing and where its records go.
+    pub(crate) fn with_pairing(&mut self, world: &mut World<'_>, act: impl FnOnce(&mut Pairing, &mut Emitter<'_>)) {
+        let Some(pairing) = &mut self.pairing else { return };
+        let version = pairing.version();
+        act(pairing, &mut Emitter { identity: &self.identity, version, stats: world.stats, sink: world.sink });
+    }
+}
+
+/// How a message passed by.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Passed {
+    pub(crate) last_at: Option<Timestamp>,
+    pub(crate) is_timed: bool,
+    pub(crate) deliverable: Timestamp,
+    /// Requests may still turn up that came before it.
+    pub(crate) unsettled: bool,
+}
+
+/// Whether a gap cut off part of what is wanted of a message's beginning.
+fn is_cut(head: &Head<'_>) -> bool {
+    head.body.len() < layout::HEAD_BYTES.min(head.body_bytes as usize)
+}
