@@ -131,6 +131,19 @@ impl Slot {
         }
     }
 
+    /// Places a fragment, in a new datagram if it does not repeat the one that is finished: then its identification
+    /// stands for another by now.
+    fn take(&mut self, bytes: &[u8], fragment: Fragment, now: Timestamp) -> Placed {
+        let placed = self.place(bytes, fragment.offset, fragment.more);
+        match (self.state, placed) {
+            (State::Done(_), Placed::New | Placed::Contradiction) => {
+                self.begin(self.key, now);
+                self.place(bytes, fragment.offset, fragment.more)
+            }
+            (_, placed) => placed,
+        }
+    }
+
     /// Puts `bytes` at `start`; the buffer reaches to `end` at least. `end` is `start` plus their length.
     fn place(&mut self, bytes: &[u8], start: usize, more: bool) -> Placed {
         let end = start.saturating_add(bytes.len());
@@ -222,13 +235,7 @@ impl Reassembler {
             count(&mut stats.fragments_dropped, 1);
             return Ok(None);
         }
-        let mut placed = slot.place(piece.body.captured(), fragment.offset, fragment.more);
-        if let (State::Done(_), Placed::New | Placed::Contradiction) = (slot.state, &placed) {
-            // No copy of what was finished: the identification stands for another datagram by now.
-            slot.begin(slot.key, now);
-            placed = slot.place(piece.body.captured(), fragment.offset, fragment.more);
-        }
-        match placed {
+        match slot.take(piece.body.captured(), fragment, now) {
             Placed::New => slot.pieces = slot.pieces.saturating_add(1),
             Placed::Copy => count(&mut stats.fragment_copies, 1),
             Placed::Contradiction => {

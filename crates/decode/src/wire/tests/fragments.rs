@@ -75,7 +75,7 @@ fn ipv6_pieces_make_the_datagram_with_the_headers_behind_the_fragment_header() {
     let body = extension(protocol::TCP, &[], &body());
     let piece = |start: usize, end: usize| {
         // The later pieces may name another protocol; the first one's counts.
-        let next = if start == 0 { protocol::DESTINATION_OPTIONS } else { protocol::ROUTING };
+        let next = if start == 0 { protocol::DESTINATION_OPTIONS } else { protocol::GRE };
         let header = fragment_header(next, 0xdead_beef, start as u16, end < body.len());
         ipv6(protocol::FRAGMENT, &concat(&[&header, &body[start..end]]))
     };
