@@ -14,6 +14,7 @@
 
 pub mod cli;
 pub mod compose;
+pub mod golden;
 pub mod model;
 pub mod rng;
 pub mod truth;

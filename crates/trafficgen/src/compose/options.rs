@@ -138,7 +138,7 @@ pub struct SessionOptions {
     /// The client thinks up to this long before a flush
     #[arg(long, value_parser = parse_time_ns, default_value = "20us")]
     pub think: u64,
-    /// Sequence numbers of both directions wrap after so many bytes
+    /// Sequence numbers wrap after so many bytes of the client's, and 1000 more of the server's
     #[arg(long)]
     pub wrap_after: Option<u32>,
 }

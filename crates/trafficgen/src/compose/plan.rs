@@ -92,11 +92,12 @@ impl<'a> Lanes<'a> {
             _ => Purpose::Pagestream { budget: self.budget(lane, session) },
         };
         let wrap_after = self.options.session.wrap_after;
-        let mut initial = || match wrap_after {
-            Some(bytes) => 0u32.wrapping_sub(bytes),
+        let mut initial = |behind: u32| match wrap_after {
+            Some(bytes) => 0u32.wrapping_sub(bytes.wrapping_add(behind)),
             None => rng.bits() as u32,
         };
-        let initial_seq = Both { client: initial(), server: initial() };
+        // Both ends of one host never draw the same number.
+        let initial_seq = Both { client: initial(0), server: initial(1000) };
         let ends = &self.options.session.end;
         let end = ends.get(number as usize % ends.len().max(1)).copied().unwrap_or(End::Terminate);
         Plan { facts: self.facts(lane, number), backend: lane, session, purpose, end, open_ns, initial_seq }

@@ -76,7 +76,7 @@ pub struct Workload {
     #[arg(long, default_value_t = Self::default().timelines, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub timelines: u32,
     /// Connections, each one backend of a compute
-    #[arg(long, default_value_t = Self::default().connections, value_parser = clap::value_parser!(u32).range(1..=60_000))]
+    #[arg(long, default_value_t = Self::default().connections, value_parser = clap::value_parser!(u32).range(..=60_000))]
     pub connections: u32,
     /// Version of the protocol: 1, 2, 3 or mixed
     #[arg(long, default_value_t = Self::default().protocol)]
@@ -161,7 +161,7 @@ impl Workload {
 
     /// A connection's share of the requests.
     pub fn requests_of(&self, connection: u32) -> u64 {
-        let connections = u64::from(self.connections);
+        let connections = u64::from(self.connections.max(1));
         self.requests / connections + u64::from(u64::from(connection) < self.requests % connections)
     }
 }
