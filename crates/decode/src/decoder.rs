@@ -95,6 +95,7 @@ impl Decoder {
             self.close(place, self.latest, sink);
         }
         self.armed.clear();
+        self.wire.finish(&mut self.stats.wire);
         self.stats.conflicts = self.buffers.conflicts;
     }
 

@@ -355,14 +355,11 @@ impl Session {
     }
 
     /// The framing of one direction is lost; `at` where all that is missing so far lay in one packet.
-    pub(crate) fn lost(&mut self, side: Side, at: Option<Timestamp>) {
+    pub(crate) fn lost(&mut self, side: Side, at: Option<Timestamp>, world: &mut World<'_>) {
         match side {
             Side::Client => {
-                self.asking = Asking::Nothing;
-                self.seq = None;
-                if let Some(pairing) = &mut self.pairing {
-                    pairing.requests_lost_begin(at);
-                }
+                (self.asking, self.seq) = (Asking::Nothing, None);
+                self.with_pairing(world, |pairing, out| pairing.requests_lost_begin(at, out));
             }
             Side::Server => (self.answering, self.is_page) = (None, false),
         }

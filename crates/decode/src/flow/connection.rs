@@ -284,10 +284,10 @@ impl Connection {
 
     /// Before the start-up is done, keeps in mind what a connection looks like that is no Postgres.
     fn note_foreign(&mut self, side: Side, chunk: &Chunk<'_>) {
-        if let (Phase::Startup, Side::Client, Chunk::Data { bytes, .. }) = (self.session.phase, side, chunk) {
-            if !self.readers.client.is_in_message() {
-                self.session.looks_like = Foreign::of(bytes);
-            }
+        if let (Phase::Startup, Side::Client, Chunk::Data { bytes, .. }) = (self.session.phase, side, chunk)
+            && !self.readers.client.is_in_message()
+        {
+            self.session.looks_like = Foreign::of(bytes);
         }
     }
 
@@ -316,7 +316,7 @@ impl Connection {
             Chunk::Gap { arrived, .. } => *arrived,
             Chunk::Data { .. } => None,
         };
-        self.session.lost(side, arrived);
+        self.session.lost(side, arrived, world);
     }
 
     /// Looks for the framing in a direction that has lost it.
@@ -384,7 +384,7 @@ impl Connection {
         let bytes = found.at.saturating_sub(scanner.lost_from());
         if was_pagestream {
             self.session.with_pairing(world, |pairing, out| match side {
-                Side::Client => pairing.requests_lost_end(bytes, out),
+                Side::Client => pairing.requests_lost_end(bytes, scanner.is_one_gap_before(found.at), out),
                 Side::Server => pairing.answers_lost(bytes, found.one_page, out),
             });
         }

@@ -25,7 +25,7 @@ impl RecentSegments {
         if let Some(slot) = self.prints.get_mut(usize::from(self.next)) {
             *slot = print;
         }
-        self.next = self.next.wrapping_add(1) % REMEMBERED as u8;
+        self.next = if usize::from(self.next) < REMEMBERED.saturating_sub(1) { self.next.saturating_add(1) } else { 0 };
         false
     }
 }

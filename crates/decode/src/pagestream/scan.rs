@@ -118,6 +118,11 @@ impl Scanner {
         self.lost_from
     }
 
+    /// Whether all that lies between the loss and this place is one gap.
+    pub(crate) fn is_one_gap_before(&self, at: u64) -> bool {
+        self.gaps == 1 && self.last_gap_end == at
+    }
+
     /// The version became known.
     pub(crate) fn set_version(&mut self, version: Protocol) {
         self.version = Some(version);

@@ -2,7 +2,7 @@
 
 use record::{Pairing as How, Timestamp};
 
-use super::{Lost, Pairing, Slot};
+use super::{Pairing, Slot};
 use crate::pagestream::answer::{Answer, Outcome};
 use crate::pagestream::emit::Emitter;
 
@@ -117,12 +117,19 @@ impl Pairing {
 
     /// The request was lost: the answer says all the same what was asked for.
     fn close_lost(&mut self, answer: &Answer, seen_at: Timestamp, out: &mut Emitter<'_>) {
-        let arrived = match self.slots.front() {
-            Some(Slot::Lost(Lost { at, .. })) => *at,
-            _ => None,
-        };
-        if !matches!(self.slots.front(), Some(Slot::Lost(_))) {
-            out.stats.lost_requests = out.stats.lost_requests.saturating_add(1);
+        let mut arrived = None;
+        match self.slots.front_mut() {
+            Some(Slot::Lost(lost)) if !self.answers_lost => {
+                arrived = lost.at;
+                (lost.fewest, lost.most) = (lost.fewest.saturating_sub(1), lost.most.saturating_sub(1));
+                if lost.most == 0 && !lost.open {
+                    self.slots.pop_front();
+                }
+            }
+            Some(Slot::Lost(_)) => {}
+            Some(Slot::Asked(_) | Slot::Nameless(_)) | None => {
+                out.stats.lost_requests = out.stats.lost_requests.saturating_add(1);
+            }
         }
         out.answer_alone(answer, seen_at, arrived);
     }

@@ -212,14 +212,17 @@ impl Pairing {
     }
 
     /// The framing of the requests was lost; `at` where all that is missing so far lay in one packet.
-    pub(crate) fn requests_lost_begin(&mut self, at: Option<Timestamp>) {
+    pub(crate) fn requests_lost_begin(&mut self, at: Option<Timestamp>, out: &mut Emitter<'_>) {
         self.next_seq = None;
         if self.alignments.is_some() {
             return;
         }
         match self.slots.back_mut() {
-            Some(Slot::Lost(lost)) => (lost.at, lost.open) = (None, true),
+            Some(Slot::Lost(lost)) => (lost.at, lost.open) = (lost.at.filter(|&earlier| Some(earlier) == at), true),
             _ => self.slots.push_back(Slot::Lost(Lost { fewest: 0, most: 0, at, open: true })),
+        }
+        if self.version != Protocol::V3 {
+            self.merge_holes(out);
         }
     }
 
@@ -230,9 +233,13 @@ impl Pairing {
         }
     }
 
-    /// The framing of the requests was found again behind `bytes` that could not be read.
-    pub(crate) fn requests_lost_end(&mut self, bytes: u64, out: &mut Emitter<'_>) {
+    /// The framing of the requests was found again behind `bytes` that could not be read. `in_one_packet`: all of them lie
+    /// in the packet whose snap length cut them off.
+    pub(crate) fn requests_lost_end(&mut self, bytes: u64, in_one_packet: bool, out: &mut Emitter<'_>) {
         let (fewest, most) = count_of_requests(self.version, bytes);
+        if !in_one_packet {
+            self.requests_lost_time_unknown();
+        }
         out.stats.lost_requests = out.stats.lost_requests.saturating_add(u64::from(fewest));
         if let Some(alignments) = &mut self.alignments {
             alignments.requests_lost(fewest, most);

@@ -209,14 +209,15 @@ impl Pairing {
         self.alignments = Some(alignments);
     }
 
-    /// Keeps at most one hole in the queue: the requests between two holes have lost their place.
+    /// Keeps at most one hole of unknown content in the queue. The requests between two of them are voided: nothing that
+    /// comes later could tell their answers, or even how many requests went before them.
     pub(super) fn merge_holes(&mut self, out: &mut Emitter<'_>) {
         let is_hole = |slot: &Slot| matches!(slot, Slot::Lost(_));
         let (Some(first), Some(last)) = (self.slots.iter().position(is_hole), self.slots.iter().rposition(is_hole))
         else {
             return;
         };
-        let is_exact = |slot: &Slot| matches!(slot, Slot::Lost(lost) if lost.fewest == lost.most);
+        let is_exact = |slot: &Slot| matches!(slot, Slot::Lost(lost) if lost.fewest == lost.most && !lost.open);
         if first == last || self.slots.iter().filter(|slot| is_hole(slot)).all(is_exact) {
             return;
         }
@@ -227,9 +228,9 @@ impl Pairing {
                     merged.open |= lost.open;
                     (lost.fewest, lost.most)
                 }
-                Slot::Asked(asked) => {
-                    out.suspect(&asked);
+                Slot::Asked(_) => {
                     self.pending = self.pending.saturating_sub(1);
+                    out.stats.lost_requests = out.stats.lost_requests.saturating_add(1);
                     (1, 1)
                 }
                 Slot::Nameless(_) => {
