@@ -1,0 +1,11 @@
+//! Records as columns: collected in a [`batch::Batch`], written by [`encode`], restored by [`decode`].
+
+pub(crate) mod batch;
+pub(crate) mod decode;
+pub(crate) mod dictionary;
+pub(crate) mod encode;
+pub(crate) mod packing;
+pub(crate) mod predict;
+
+#[cfg(test)]
+mod tests;

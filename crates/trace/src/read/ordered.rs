@@ -1,0 +1,182 @@
+//! The records of many files in one order.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::path::{Path, PathBuf};
+
+use record::{Endpoint, Record, Timestamp};
+
+use super::files::open_all;
+use super::{Damage, TraceReader};
+use crate::error::TraceError;
+use crate::format::block::BlockKind;
+use crate::format::header::FileHeader;
+use crate::format::ledger::Ledger;
+
+/// The order of records everywhere but in files.
+type Order = (Timestamp, Endpoint, Endpoint, Option<u64>);
+
+/// A record, compared by its order and then by its place in the files, so that the result is always the same.
+#[derive(Debug)]
+struct Waiting {
+    order: Order,
+    place: u64,
+    record: Record,
+}
+
+impl PartialEq for Waiting {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Waiting {}
+
+impl PartialOrd for Waiting {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Waiting {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (&self.order, self.place).cmp(&(&other.order, other.place))
+    }
+}
+
+/// A block that has not been read yet.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Unread {
+    first_time: Timestamp,
+    file: usize,
+    offset: u64,
+}
+
+/// What a file said of itself when it was gone over.
+#[derive(Debug, Clone)]
+pub struct FileSummary {
+    /// The file.
+    pub path: PathBuf,
+    /// Its header, where it is whole.
+    pub header: Option<FileHeader>,
+    /// The sum of its blocks' ledgers.
+    pub ledger: Ledger,
+    /// How many records its blocks hold.
+    pub records: u64,
+    /// How many bytes belong to no whole block.
+    pub damaged_bytes: u64,
+    /// Where they are, as [`TraceReader::damage`].
+    pub damage: Vec<Damage>,
+}
+
+/// So many files are held open at once: neighbouring blocks in time are in few files, and thousands may be merged.
+const MAX_OPEN_READERS: usize = 32;
+
+/// The records of several files by (`time`, `client`, `server`, `seq`). A block is read when its earliest record may be
+/// next, so that only the blocks whose times overlap are held.
+#[derive(Debug)]
+pub struct OrderedRecords {
+    files: Vec<FileSummary>,
+    open: VecDeque<(usize, TraceReader)>,
+    unread: BinaryHeap<Reverse<Unread>>,
+    waiting: BinaryHeap<Reverse<Waiting>>,
+    taken: u64,
+}
+
+impl OrderedRecords {
+    /// Goes once over the files to learn the times of their blocks.
+    ///
+    /// # Errors
+    ///
+    /// As [`open_all`], or a file cannot be read.
+    pub fn open<P: AsRef<Path>>(paths: &[P]) -> Result<Self, TraceError> {
+        let mut files = Vec::new();
+        let mut unread = BinaryHeap::new();
+        for opened in open_all(paths)? {
+            let mut reader = opened?;
+            let mut records = 0u64;
+            while let Some(block) = reader.next_block()? {
+                let header = block.header();
+                if header.kind == BlockKind::Records && header.records > 0 {
+                    records = records.saturating_add(u64::from(header.records));
+                    let (first_time, offset) = (header.first_time, block.offset());
+                    unread.push(Reverse(Unread { first_time, file: files.len(), offset }));
+                }
+            }
+            files.push(FileSummary {
+                path: reader.path().to_owned(),
+                header: reader.header().cloned(),
+                ledger: *reader.ledger(),
+                records,
+                damaged_bytes: reader.damaged_bytes(),
+                damage: reader.damage().collect(),
+            });
+        }
+        Ok(Self { files, open: VecDeque::new(), unread, waiting: BinaryHeap::new(), taken: 0 })
+    }
+
+    /// The files, with their headers, ledgers and damage.
+    pub fn files(&self) -> &[FileSummary] {
+        &self.files
+    }
+
+    /// Reads the block that begins earliest.
+    fn read_block(&mut self, unread: &Unread) -> Result<(), TraceError> {
+        let Some(summary) = self.files.get_mut(unread.file) else { return Ok(()) };
+        let known = self.open.iter().position(|(file, _)| *file == unread.file);
+        let (_, mut reader) = match known.and_then(|at| self.open.remove(at)) {
+            Some(opened) => opened,
+            None => (unread.file, TraceReader::open(&summary.path)?),
+        };
+        match reader.records_of_block(unread.offset)? {
+            Some(records) => {
+                for record in records {
+                    let order = (record.time, record.client, record.server, record.seq);
+                    self.waiting.push(Reverse(Waiting { order, place: self.taken, record }));
+                    self.taken = self.taken.wrapping_add(1);
+                }
+            }
+            None => summary.damaged_bytes = summary.damaged_bytes.saturating_add(reader.damaged_bytes()),
+        }
+        self.open.push_back((unread.file, reader));
+        if self.open.len() > MAX_OPEN_READERS {
+            self.open.pop_front();
+        }
+        Ok(())
+    }
+}
+
+impl Iterator for OrderedRecords {
+    type Item = Result<Record, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while let Some(Reverse(earliest)) = self.unread.peek() {
+            let is_due = self.waiting.peek().is_none_or(|Reverse(next)| earliest.first_time <= next.order.0);
+            if !is_due {
+                break;
+            }
+            let Reverse(block) = self.unread.pop()?;
+            if let Err(error) = self.read_block(&block) {
+                return Some(Err(error));
+            }
+        }
+        self.waiting.pop().map(|Reverse(waiting)| Ok(waiting.record))
+    }
+}
+
+impl TraceReader {
+    /// The records of the block at an offset that [`Self::next_block`] gave, `None` where it is no longer there or does
+    /// not decode; that counts as damage.
+    fn records_of_block(&mut self, offset: u64) -> Result<Option<super::BlockRecords<'_>>, TraceError> {
+        let Some(header) = self.block_at(offset)? else {
+            self.note_damage(offset, 1);
+            return Ok(None);
+        };
+        let bytes = self.buffer.get(..header.length as usize).unwrap_or_default();
+        if self.decoder.load(&header, bytes).is_err() {
+            self.note_damage(offset, u64::from(header.length));
+            return Ok(None);
+        }
+        Ok(Some(super::BlockRecords { decoder: Some(&mut self.decoder) }))
+    }
+}
