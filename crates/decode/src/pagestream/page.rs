@@ -109,7 +109,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn page() -> Vec<u8> {
-        let mut page: Vec<u8> = (0..8192u32).map(|n| (n * 31 >> 3) as u8).collect();
+        let mut page: Vec<u8> = (0..8192u32).map(|n| ((n * 31) >> 3) as u8).collect();
         page[..8].copy_from_slice(&[1, 0, 0, 0, 0x30, 0x3F, 0xFF, 0x6E]);
         page
     }
