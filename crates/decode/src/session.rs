@@ -76,6 +76,10 @@ pub(crate) struct Session {
     pub(crate) is_joined: bool,
     /// Before the start-up is done: what its first bytes look like.
     pub(crate) looks_like: Foreign,
+    /// Whether any packet of the client was seen.
+    pub(crate) is_client_seen: bool,
+    /// The server has granted CopyBoth.
+    is_copy_both: bool,
     /// The request that is passing by.
     asking: Asking,
     /// The answer that is passing by, and its first byte's arrival.
@@ -106,6 +110,8 @@ impl Session {
             was_pagestream: false,
             is_joined,
             looks_like: Foreign::Unknown,
+            is_client_seen: false,
+            is_copy_both: false,
             asking: Asking::Nothing,
             answering: None,
             page: PageWatch::new(page_hash),
@@ -242,7 +248,10 @@ impl Session {
 
     fn server_head(&mut self, head: &Head<'_>, world: &mut World<'_>) -> Turn {
         match head.tag {
-            b'W' => self.grant(world),
+            b'W' => {
+                self.is_copy_both = true;
+                self.grant(world);
+            }
             b'd' => return self.answer_head(head, world),
             b'E' => match self.phase {
                 Phase::Asked { .. } => self.phase = Phase::Query,
@@ -259,6 +268,7 @@ impl Session {
 
     fn answer_head(&mut self, head: &Head<'_>, world: &mut World<'_>) -> Turn {
         self.grant(world);
+        self.identify_by_answer(head, world);
         let version = match (self.phase, self.version) {
             (Phase::Pagestream | Phase::Ended, Some(version)) => version,
             _ => return Turn::On,
@@ -272,6 +282,16 @@ impl Session {
             self.page.bytes(body_at, head.body);
         }
         Turn::On
+    }
+
+    /// Where the client's direction is not visible, a granted CopyBoth with answers of version 3 is a pagestream.
+    fn identify_by_answer(&mut self, head: &Head<'_>, world: &mut World<'_>) {
+        let is_unknown = self.phase == Phase::Unidentified || self.phase == Phase::Startup && !self.is_client_seen;
+        let is_open = self.is_copy_both && is_unknown;
+        let is_answer = head.body.first().is_some_and(|&tag| layout::is_answer(Protocol::V3, tag, head.body_bytes));
+        if is_open && is_answer {
+            self.identify(Side::Server, Protocol::V3, world);
+        }
     }
 
     /// A message that cannot stand here.

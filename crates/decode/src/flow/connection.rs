@@ -97,6 +97,7 @@ impl Connection {
             return;
         }
         *self.seen.of_mut(side) = true;
+        self.session.is_client_seen = self.seen.client;
         if self.is_closed {
             return;
         }

@@ -117,19 +117,21 @@ impl Pairing {
 
     /// The request was lost: the answer says all the same what was asked for.
     fn close_lost(&mut self, answer: &Answer, seen_at: Timestamp, out: &mut Emitter<'_>) {
-        let mut arrived = None;
-        match self.slots.front_mut() {
-            Some(Slot::Lost(lost)) if !self.answers_lost => {
+        let (mut arrived, mut was_counted) = (None, false);
+        if let Some(Slot::Lost(lost)) = self.slots.front_mut() {
+            was_counted = lost.counted > 0;
+            lost.counted = lost.counted.saturating_sub(1);
+            // Unless answers were lost, too, this is the next one of the requests in the hole.
+            if !self.answers_lost {
                 arrived = lost.at;
                 (lost.fewest, lost.most) = (lost.fewest.saturating_sub(1), lost.most.saturating_sub(1));
-                if lost.most == 0 && !lost.open {
-                    self.slots.pop_front();
-                }
             }
-            Some(Slot::Lost(_)) => {}
-            Some(Slot::Asked(_) | Slot::Nameless(_)) | None => {
-                out.stats.lost_requests = out.stats.lost_requests.saturating_add(1);
+            if lost.most == 0 && !lost.open {
+                self.slots.pop_front();
             }
+        }
+        if !was_counted {
+            out.stats.lost_requests = out.stats.lost_requests.saturating_add(1);
         }
         out.answer_alone(answer, seen_at, arrived);
     }

@@ -47,6 +47,8 @@ enum Slot {
 struct Lost {
     fewest: u32,
     most: u32,
+    /// How many of them have been counted as lost and not been seen by their answers yet.
+    counted: u32,
     /// When they arrived, where that is known: they lay in one packet that the snap length cut.
     at: Option<Timestamp>,
     /// The hole's end is not known yet.
@@ -103,7 +105,7 @@ impl Pairing {
     pub(crate) fn joined(version: Protocol) -> Self {
         let mut pairing = Self::from_start(version, None);
         if version == Protocol::V3 {
-            pairing.slots.push_back(Slot::Lost(Lost { fewest: 0, most: u32::MAX, at: None, open: false }));
+            pairing.slots.push_back(Slot::Lost(Lost { fewest: 0, most: u32::MAX, counted: 0, at: None, open: false }));
         } else {
             pairing.alignments = Some(Alignments::joined());
         }
@@ -195,8 +197,9 @@ impl Pairing {
             (None, Some(Slot::Lost(lost))) => {
                 lost.at = lost.at.filter(|&earlier| Some(earlier) == at);
                 (lost.fewest, lost.most) = (lost.fewest.saturating_add(1), lost.most.saturating_add(1));
+                lost.counted = lost.counted.saturating_add(1);
             }
-            (None, _) => self.slots.push_back(Slot::Lost(Lost { fewest: 1, most: 1, at, open: false })),
+            (None, _) => self.slots.push_back(Slot::Lost(Lost { fewest: 1, most: 1, counted: 1, at, open: false })),
         }
     }
 
@@ -219,7 +222,7 @@ impl Pairing {
         }
         match self.slots.back_mut() {
             Some(Slot::Lost(lost)) => (lost.at, lost.open) = (lost.at.filter(|&earlier| Some(earlier) == at), true),
-            _ => self.slots.push_back(Slot::Lost(Lost { fewest: 0, most: 0, at, open: true })),
+            _ => self.slots.push_back(Slot::Lost(Lost { fewest: 0, most: 0, counted: 0, at, open: true })),
         }
         if self.version != Protocol::V3 {
             self.merge_holes(out);
@@ -248,6 +251,7 @@ impl Pairing {
         if let Some(Slot::Lost(lost)) = self.slots.back_mut() {
             lost.fewest = lost.fewest.saturating_add(fewest);
             lost.most = lost.most.saturating_add(most);
+            lost.counted = lost.counted.saturating_add(fewest);
             lost.open = false;
         }
         if self.version != Protocol::V3 {
@@ -308,7 +312,7 @@ impl Pairing {
         if self.version == Protocol::V3 {
             self.slots.remove(place);
         } else if let Some(slot) = self.slots.get_mut(place) {
-            *slot = Slot::Lost(Lost { fewest: 1, most: 1, at: None, open: false });
+            *slot = Slot::Lost(Lost { fewest: 1, most: 1, counted: 0, at: None, open: false });
             self.merge_holes(out);
         }
     }

@@ -178,7 +178,7 @@ impl Pairing {
         let Some(owed) = owed else { return };
         self.alignments = None;
         if owed > 0 {
-            self.slots.push_front(Slot::Lost(Lost { fewest: owed, most: owed, at: None, open: false }));
+            self.slots.push_front(Slot::Lost(Lost { fewest: owed, most: owed, counted: 0, at: None, open: false }));
         }
     }
 
@@ -221,7 +221,7 @@ impl Pairing {
         if first == last || self.slots.iter().filter(|slot| is_hole(slot)).all(is_exact) {
             return;
         }
-        let mut merged = Lost { fewest: 0, most: 0, at: None, open: false };
+        let mut merged = Lost { fewest: 0, most: 0, counted: 0, at: None, open: false };
         for slot in self.slots.drain(first..=last) {
             let (low, high) = match slot {
                 Slot::Lost(lost) => {
