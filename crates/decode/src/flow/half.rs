@@ -317,3 +317,6 @@ fn differing_bytes(held: &Held, span: &Span<'_>, from: u64, to: u64) -> u64 {
     let later = slice_of(span.bytes, span.offset, from, to);
     first.iter().zip(later).filter(|(a, b)| a != b).count() as u64
 }
+
+#[cfg(test)]
+mod tests;
