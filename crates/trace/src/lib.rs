@@ -37,7 +37,9 @@ mod read;
 mod write;
 
 #[cfg(test)]
-#[expect(unreachable_pub, reason = "the integration tests and the benchmark use it too")]
+#[path = "../tests/sample/arbitrary.rs"]
+mod arbitrary;
+#[cfg(test)]
 #[path = "../tests/sample/mod.rs"]
 mod sample;
 

@@ -42,7 +42,7 @@ const CLASSES: [(u64, u32); 256] = {
     let mut classes = [(0, 0); 256];
     let mut class = 0u32;
     while class < 256 {
-        #[expect(clippy::arithmetic_side_effects, reason = "evaluated by the compiler")]
+        #[expect(clippy::indexing_slicing, reason = "evaluated by the compiler")]
         {
             let low_bits = if class < 8 { 0 } else { (class - 4) / 4 };
             classes[class as usize] = if class <= MAX_CLASS as u32 {

@@ -9,7 +9,7 @@ use super::encode::BlockEncoder;
 use crate::format::BLOCK_HEADER_BYTES;
 use crate::format::block::BlockHeader;
 use crate::format::ledger::{Counter, Ledger};
-use crate::sample;
+use crate::{arbitrary, sample};
 
 fn encoded(records: &[Record], owner: Option<TenantTimeline>) -> Vec<u8> {
     let mut batch = Batch::new();
@@ -36,14 +36,14 @@ fn decoded(block: &[u8]) -> Vec<Record> {
 
 proptest! {
     #[test]
-    fn records_return_as_they_went(records in sample::arbitrary::records(0..60)) {
+    fn records_return_as_they_went(records in arbitrary::records(0..60)) {
         let owner = records.first().and_then(|record| record.owner);
         prop_assert_eq!(decoded(&encoded(&records, owner)), records);
     }
 
     #[test]
     fn forged_blocks_are_refused_or_read_and_never_panic(
-        records in sample::arbitrary::records(1..20),
+        records in arbitrary::records(1..20),
         changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
     ) {
         let mut block = encoded(&records, records[0].owner);

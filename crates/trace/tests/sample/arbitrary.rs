@@ -97,7 +97,7 @@ fn record() -> impl Strategy<Value = Record> {
 }
 
 /// Records of one owner, or of none.
-pub fn records(count: Range<usize>) -> impl Strategy<Value = Vec<Record>> {
+pub(crate) fn records(count: Range<usize>) -> impl Strategy<Value = Vec<Record>> {
     let owner = option::of((any::<[u8; 16]>(), any::<[u8; 16]>()));
     (owner, proptest::collection::vec(record(), count)).prop_map(|(owner, mut records)| {
         let owner =

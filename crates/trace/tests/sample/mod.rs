@@ -2,8 +2,6 @@
 //! and half prefetching eight pages at a time; exponential pauses; lognormal latencies; Zipf-distributed pages; all
 //! times in nanoseconds.
 
-pub mod arbitrary;
-
 use std::net::SocketAddr;
 
 use record::{
@@ -16,13 +14,14 @@ const PAGES: u64 = 200_000;
 const PREFETCH: u64 = 8;
 
 /// Whose records they are.
-pub const OWNER: TenantTimeline = TenantTimeline { tenant: TenantId([0x3a; 16]), timeline: TimelineId([0x11; 16]) };
+pub(crate) const OWNER: TenantTimeline =
+    TenantTimeline { tenant: TenantId([0x3a; 16]), timeline: TimelineId([0x11; 16]) };
 
 /// SplitMix64: small, seeded, good enough for samples.
-pub struct Random(pub u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -52,11 +51,11 @@ impl Random {
 
 /// A page's last change: the same whenever it is asked for.
 fn page_lsn(page: u64) -> u64 {
-    0x1_6E00_0000 + (Random(page).next() % (64 << 20) & !7)
+    0x1_6E00_0000 + ((Random(page).next() % (64 << 20)) & !7)
 }
 
 /// The records in the order of their completion.
-pub fn records(count: usize, seed: u64) -> Vec<Record> {
+pub(crate) fn records(count: usize, seed: u64) -> Vec<Record> {
     let mut random = Random(seed);
     let mut out = Vec::with_capacity(count + CONNECTIONS * PREFETCH as usize);
     let mut free_at = [1_796_094_784_355_667_834u64; CONNECTIONS];
@@ -83,7 +82,7 @@ pub fn records(count: usize, seed: u64) -> Vec<Record> {
                     blkno: (page / 5) as u32,
                 },
                 request_lsn: Lsn::MAX,
-                not_modified_since: Lsn(page_lsn(page) + if page % 4 == 0 { 0x1c8 } else { 0 }),
+                not_modified_since: Lsn(page_lsn(page) + if page.is_multiple_of(4) { 0x1c8 } else { 0 }),
                 status: Status::Ok,
                 page_lsn: Some(Lsn(page_lsn(page))),
                 page_zero: Some(false),
@@ -91,7 +90,7 @@ pub fn records(count: usize, seed: u64) -> Vec<Record> {
                 client: SocketAddr::from(([10, 0, 0, 7], 40_000 + 37 * connection as u16)),
                 server: SocketAddr::from(([10, 0, 0, 1], 6400)),
                 protocol: Protocol::V3,
-                reqid: Some(u64::from(pid) << 32 | seq[connection] + 1),
+                reqid: Some((u64::from(pid) << 32) | (seq[connection] + 1)),
                 backend_pid: Some(pid),
                 seq: Some(seq[connection]),
                 epoch: None,
