@@ -284,6 +284,8 @@ impl BlockEncoder {
 
 /// Whether every time and duration is a multiple of a microsecond. With nanosecond stamps the first rows say no.
 fn is_in_microseconds(rows: &[Row]) -> bool {
-    rows.iter()
-        .all(|row| [row.time_ns, row.latency_ns, row.transfer_ns].iter().all(|ns| ns.is_multiple_of(MICROSECOND_NS)))
+    !rows.is_empty()
+        && rows.iter().all(|row| {
+            [row.time_ns, row.latency_ns, row.transfer_ns].iter().all(|ns| ns.is_multiple_of(MICROSECOND_NS))
+        })
 }
