@@ -226,13 +226,7 @@ impl Scanner {
         while let Some(at) = self.next_d() {
             match self.look_at(at, self.version) {
                 Look::Message { version, bytes } => {
-                    let candidate = Candidate { version, start: at, next: at.saturating_add(bytes), confirmed: 0 };
-                    if self.candidates.len() < MAX_CANDIDATES {
-                        self.candidates.push(candidate);
-                        self.follow();
-                    } else {
-                        self.has_overflowed = true;
-                    }
+                    self.add(Candidate { version, start: at, next: at.saturating_add(bytes), confirmed: 0 });
                 }
                 Look::Short => {
                     self.looked_to = at;
@@ -243,6 +237,21 @@ impl Scanner {
             self.looked_to = at.saturating_add(1);
         }
         self.looked_to = self.end;
+    }
+
+    /// Adds a candidate, unless it lies on the chain of one that is there.
+    fn add(&mut self, candidate: Candidate) {
+        if self.candidates.len() >= MAX_CANDIDATES {
+            self.has_overflowed = true;
+            return;
+        }
+        self.candidates.push(candidate);
+        self.follow();
+        let is_new = |added: &Candidate| added.start == candidate.start;
+        let Some(added) = self.candidates.last().copied().filter(is_new) else { return };
+        if self.candidates.iter().any(|known| known.start != added.start && known.next == added.next) {
+            self.candidates.pop();
+        }
     }
 
     /// The next place from `looked_to` on that holds CopyData's tag.
@@ -324,18 +333,28 @@ impl Scanner {
         (peeked, len)
     }
 
-    /// Takes the earliest candidate if it is confirmed.
+    /// Takes a candidate that is confirmed.
     fn decide(&self, recognises: impl Fn(&AnswerHead) -> bool) -> Option<Found> {
         let first = self.candidates.first()?;
-        let is_confirmed = match self.side {
+        let confirmed = match self.side {
             // Requests hold no customer's bytes: the next header, or an end that is also the segment's, suffices.
-            Side::Client => first.confirmed > 0 || first.next == self.end,
-            Side::Server => self.is_echo_known(first, recognises) || self.is_longer_than_a_page(first),
+            Side::Client => (first.confirmed > 0 || first.next == self.end).then_some(first),
+            Side::Server => self
+                .candidates
+                .iter()
+                .find(|candidate| self.is_echo_known(candidate, &recognises))
+                .or_else(|| Some(first).filter(|first| self.is_longer_than_a_page(first) && self.is_alone())),
         };
-        is_confirmed.then(|| Found { version: first.version, at: first.start, one_page: self.is_one_page(first) })
+        confirmed.map(|found| Found { version: found.version, at: found.start, one_page: self.is_one_page(found) })
     }
 
-    fn is_echo_known(&self, candidate: &Candidate, recognises: impl Fn(&AnswerHead) -> bool) -> bool {
+    /// Whether there is no other chain. A customer may store pages that look like messages, one in each
+    /// page at the same place: then two chains go on side by side, and nothing tells which is the real one.
+    fn is_alone(&self) -> bool {
+        !self.has_overflowed && self.candidates.len() == 1
+    }
+
+    fn is_echo_known(&self, candidate: &Candidate, recognises: &impl Fn(&AnswerHead) -> bool) -> bool {
         let (peeked, len) = self.peek(candidate.start);
         let body_bytes = self.body_bytes_at(candidate.start);
         let body = peeked.get(COPY_HEADER_BYTES as usize..len).unwrap_or_default();
@@ -362,7 +381,6 @@ impl Scanner {
         let page = COPY_HEADER_BYTES.saturating_add(1).saturating_add(PAGE_BYTES.into());
         self.side == Side::Server
             && self.gaps == 1
-            && !self.has_overflowed
             && found.start.saturating_sub(self.lost_from) == page
             && found.start.saturating_sub(self.last_gap_end) > LONGEST_SMALL_ANSWER_BYTES
             && self.zero_at.is_some_and(|zero| zero < found.start.saturating_sub(1))
@@ -379,3 +397,6 @@ impl Scanner {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
