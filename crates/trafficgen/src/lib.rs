@@ -15,6 +15,7 @@
 pub mod cli;
 pub mod compose;
 pub mod golden;
+pub mod live;
 pub mod model;
 pub mod rng;
 pub mod truth;

@@ -83,11 +83,22 @@ pub struct Served {
     pub outcome: Outcome,
 }
 
-/// Writes both files into one directory.
+/// Writes the files of one directory.
 #[derive(Debug)]
 pub struct TruthWriter {
-    asked: BufWriter<File>,
-    served: BufWriter<File>,
+    asked: Option<BufWriter<File>>,
+    served: Option<BufWriter<File>>,
+}
+
+/// Whose rows are written; rows of the other side are passed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TruthSides {
+    /// The client's: `truth.csv`.
+    Client,
+    /// The server's: `server_truth.csv`.
+    Server,
+    /// Both.
+    Both,
 }
 
 const ASKED_HEADER: &str = "conn_id,client,local_ip,local_port,server_ip,server_port,tenant,timeline,proto,seq,kind,\
@@ -98,16 +109,19 @@ const SERVED_HEADER: &str = "conn_no,peer_addr,peer_port,local_port,tenant,timel
     not_modified_since,t_parsed_ns,t_write_ns,t_flushed_ns,batch_len,resp_tag,resp_len";
 
 impl TruthWriter {
-    /// Creates both files, and the directory where it does not exist.
+    /// Creates the files, and the directory where it does not exist.
     ///
     /// # Errors
     /// Those of the file system.
-    pub fn create(directory: &Path) -> io::Result<Self> {
+    pub fn create(directory: &Path, sides: TruthSides) -> io::Result<Self> {
         fs::create_dir_all(directory)?;
-        let mut asked = BufWriter::new(File::create(directory.join("truth.csv"))?);
-        let mut served = BufWriter::new(File::create(directory.join("server_truth.csv"))?);
-        writeln!(asked, "{ASKED_HEADER}")?;
-        writeln!(served, "{SERVED_HEADER}")?;
+        let begin = |name: &str, header: &str| {
+            let mut file = BufWriter::new(File::create(directory.join(name))?);
+            writeln!(file, "{header}")?;
+            io::Result::Ok(Some(file))
+        };
+        let asked = if sides == TruthSides::Server { None } else { begin("truth.csv", ASKED_HEADER)? };
+        let served = if sides == TruthSides::Client { None } else { begin("server_truth.csv", SERVED_HEADER)? };
         Ok(Self { asked, served })
     }
 
@@ -116,7 +130,7 @@ impl TruthWriter {
     /// # Errors
     /// Those of the file system.
     pub fn asked(&mut self, facts: &ConnectionFacts, row: &Asked) -> io::Result<()> {
-        let out = &mut self.asked;
+        let Some(out) = &mut self.asked else { return Ok(()) };
         let ConnectionFacts { number, client, server, owner, protocol } = facts;
         let Request { seq, reqid, target, request_lsn, not_modified_since } = row.request;
         let (client_ip, server_ip) = (client.ip(), server.ip());
@@ -153,7 +167,7 @@ impl TruthWriter {
     /// # Errors
     /// Those of the file system.
     pub fn served(&mut self, facts: &ConnectionFacts, row: &Served) -> io::Result<()> {
-        let out = &mut self.served;
+        let Some(out) = &mut self.served else { return Ok(()) };
         let Request { reqid, target, request_lsn: Lsn(request_lsn), not_modified_since: Lsn(promise), .. } =
             row.request;
         let ConnectionFacts { number, client, server, owner, protocol } = facts;
@@ -168,8 +182,7 @@ impl TruthWriter {
     /// # Errors
     /// Those of the file system.
     pub fn flush(&mut self) -> io::Result<()> {
-        self.asked.flush()?;
-        self.served.flush()
+        [&mut self.asked, &mut self.served].into_iter().flatten().try_for_each(Write::flush)
     }
 }
 

@@ -67,9 +67,7 @@ fn headers_and_checksums_hold_before_another_reader() {
                     assert_eq!(ip.header().header_checksum(), ip.header().to_header().calc_header_checksum());
                     tcp.calc_checksum_ipv4(ip.header().source(), ip.header().destination()).unwrap()
                 }
-                NetSlice::Ipv6(ip) => {
-                    tcp.calc_checksum_ipv6(ip.header().source(), ip.header().destination()).unwrap()
-                }
+                NetSlice::Ipv6(ip) => tcp.calc_checksum_ipv6(ip.header().source(), ip.header().destination()).unwrap(),
                 NetSlice::Arp(_) => panic!("an ARP packet"),
             };
             assert_eq!(tcp.checksum(), expected, "with {options}");

@@ -45,7 +45,7 @@ use frame::{Flow, Framer};
 use link::LinkLayer;
 use plan::{Lanes, REOPEN_AFTER_NS};
 
-use crate::truth::TruthWriter;
+use crate::truth::{TruthSides, TruthWriter};
 
 /// Bytes gathered before they go to the file: fewer system calls than packets.
 const WRITE_BYTES: usize = 1 << 20;
@@ -86,7 +86,7 @@ pub fn compose_into(out: impl Write, options: ComposeOptions) -> Result<Composed
     }
     let truth = match &options.output.truth {
         Some(directory) => {
-            let writer = TruthWriter::create(directory);
+            let writer = TruthWriter::create(directory, TruthSides::Both);
             Some(writer.with_context(|| format!("cannot write the truth into {}", directory.display()))?)
         }
         None => None,

@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(page.len(), PAGE_BYTES);
         assert_eq!(page[..4], 1u32.to_le_bytes());
         let version = page_lsn_at(KEY, Lsn(0x1_6E00_0000));
-        assert!(version <= Lsn(0x1_6E00_0000) && version.0 % 8 == 0);
+        assert!(version <= Lsn(0x1_6E00_0000) && version.0.is_multiple_of(8));
         assert_eq!(page, at(version.0), "its last change is the same version");
         assert_ne!(page, at(version.0 + VERSION_BYTES));
     }

@@ -82,8 +82,11 @@ impl FromStr for Pattern {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong =
-            || format!("'{text}' is no pattern: sequential, uniform, zipf[:EXPONENT] or hot-set[:PAGES:REQUESTS]");
+        let wrong = || {
+            format!(
+                "'{text}' is no pattern: sequential, uniform, zipf, zipf:EXPONENT, hot-set or hot-set:PAGES:REQUESTS"
+            )
+        };
         let mut parts = text.split(':');
         let name = parts.next();
         let numbers: Vec<f64> = parts.map(str::parse).collect::<Result<_, _>>().map_err(|_| wrong())?;

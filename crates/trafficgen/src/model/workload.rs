@@ -90,7 +90,7 @@ pub struct Workload {
     /// Pages that each tenant has
     #[arg(long, default_value_t = Self::default().pages, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub pages: u64,
-    /// sequential, uniform, zipf[:EXPONENT] or hot-set[:PAGES:REQUESTS]
+    /// sequential, uniform, zipf, zipf:EXPONENT, hot-set or hot-set:PAGES:REQUESTS
     #[arg(long, default_value_t = Self::default().pattern)]
     pub pattern: Pattern,
     /// Weights of the kinds of request
