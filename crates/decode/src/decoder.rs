@@ -89,6 +89,14 @@ impl Decoder {
         self.keep_within_limit(place, packet.time, sink);
     }
 
+    /// No packet came, and it is `now`: what was waiting for time to pass goes on. For live captures, whose silence is the
+    /// wire's; a file's next packet says itself how much time has passed.
+    ///
+    /// `now` is in the packets' own clock, and no packet stamped before it may follow.
+    pub fn idle(&mut self, now: Timestamp, sink: &mut impl Sink) {
+        self.pass_time(now, sink);
+    }
+
     /// The capture is over: whatever is still open ends here, unanswered requests among it.
     pub fn finish(&mut self, sink: &mut impl Sink) {
         for place in self.table.places() {
