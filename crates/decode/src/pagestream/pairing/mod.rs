@@ -365,3 +365,6 @@ fn count_of_requests(version: Protocol, bytes: u64) -> (u32, u32) {
     let most = narrow(bytes.checked_div(shortest).unwrap_or(0));
     (fewest, most.max(fewest))
 }
+
+#[cfg(test)]
+mod tests;

@@ -37,10 +37,6 @@ impl Alignments {
         Self { debts: (0..=MAX_IN_FLIGHT).collect(), kinds: VecDeque::new() }
     }
 
-    fn from_debts(debts: Vec<i64>) -> Self {
-        Self { debts, kinds: VecDeque::new() }
-    }
-
     pub(super) fn heap_bytes(&self) -> usize {
         let debts = self.debts.capacity().saturating_mul(size_of::<i64>());
         debts.saturating_add(self.kinds.capacity().saturating_mul(size_of::<Option<Kind>>()))
@@ -191,21 +187,19 @@ impl Pairing {
     /// The order is not proven any more: all that is pending comes out as suspect, and the possible debts are what it
     /// may owe.
     fn lose_order(&mut self, out: &mut Emitter<'_>) {
-        let (mut fewest, mut most) = (0i64, 0i64);
+        let mut alignments = Alignments { debts: vec![0], kinds: VecDeque::new() };
         for slot in std::mem::take(&mut self.slots) {
-            let (low, high) = match slot {
-                Slot::Asked(asked) => {
-                    out.suspect(&asked);
-                    (1, 1)
+            match slot {
+                Slot::Asked(asked) => out.suspect(&asked),
+                Slot::Nameless(_) => {}
+                Slot::Lost(Lost { fewest, most, .. }) => {
+                    alignments.requests_lost(fewest, most);
+                    continue;
                 }
-                Slot::Nameless(_) => (1, 1),
-                Slot::Lost(Lost { fewest, most, .. }) => (i64::from(fewest), i64::from(most)),
-            };
-            (fewest, most) = (fewest.saturating_add(low), most.saturating_add(high));
+            }
+            alignments.push(slot.kind());
         }
         self.pending = 0;
-        let mut alignments = Alignments::from_debts(vec![0]);
-        alignments.widen(fewest, most);
         self.alignments = Some(alignments);
     }
 
