@@ -29,7 +29,10 @@ impl Conversation {
             }
             return;
         }
-        end.ts_recent = header.ts_value;
+        let newer = header.has(flag::SYN) || (header.ts_value.wrapping_sub(end.ts_recent) as i32) >= 0;
+        if newer && end.receiver.takes_timestamp(header.span.start) {
+            end.ts_recent = header.ts_value;
+        }
         if header.has(flag::SYN) {
             return self.open(to);
         }

@@ -13,6 +13,8 @@ const SEGMENTS_UNACKED: u32 = 2;
 pub(super) struct Receiver {
     /// RCV.NXT; the FIN counts.
     nxt: u64,
+    /// Last.ACK.sent (RFC 7323, section 4.3).
+    last_ack_sent: u64,
     /// Ranges above a hole, the last one received first, as SACK reports them.
     above: Vec<Span>,
     /// Where the other end's bytes end, once its FIN was seen.
@@ -33,6 +35,7 @@ impl Receiver {
     pub(super) const fn new(capacity_bytes: u64) -> Self {
         Self {
             nxt: 0,
+            last_ack_sent: 0,
             above: Vec::new(),
             fin_at: None,
             taken: 0,
@@ -47,6 +50,12 @@ impl Receiver {
     /// RCV.NXT.
     pub(super) const fn nxt(&self) -> u64 {
         self.nxt
+    }
+
+    /// Whether a segment that begins at an offset tells the time that is echoed: the earliest one that is not
+    /// acknowledged does, one above a hole does not (RFC 7323, section 4.3).
+    pub(super) const fn takes_timestamp(&self, start: u64) -> bool {
+        (start.wrapping_sub(self.last_ack_sent) as i64) <= 0
     }
 
     /// Bytes that are there in order, without the FIN.
@@ -115,6 +124,7 @@ impl Receiver {
     /// The blocks of the next segment's SACK option; what the segment says counts as acknowledged.
     pub(super) fn acknowledge(&mut self, window_bytes: u64) -> [Option<Span>; SACK_BLOCKS] {
         self.unacked_segments = 0;
+        self.last_ack_sent = self.nxt;
         self.ack_at = None;
         self.offered_bytes = window_bytes;
         let mut blocks = [None; SACK_BLOCKS];
