@@ -324,7 +324,9 @@ impl Session {
     fn request_end(&mut self, passed: Passed, world: &mut World<'_>) {
         let asking = std::mem::replace(&mut self.asking, Asking::Nothing);
         self.refresh_epoch(world);
-        let arrival = Arrival { at: passed.deliverable, known: passed.is_timed, epoch: self.epoch };
+        // What was delivered later than it came, behind a hole, met another state of the answers.
+        let countable = passed.is_answering_whole && passed.deliverable == world.now;
+        let arrival = Arrival { at: passed.deliverable, known: passed.is_timed, countable, epoch: self.epoch };
         self.with_pairing(world, |pairing, out| match asking {
             Asking::Nothing => {}
             Asking::Message(message) => pairing.request(message, arrival, out),
@@ -362,7 +364,9 @@ impl Session {
 
     /// The stream ends here: an answer that is passing by will not be whole, but it has begun.
     pub(crate) fn cut_answer(&mut self, world: &mut World<'_>) {
-        let passed = Passed { last_at: None, is_timed: false, deliverable: world.now, unsettled: false };
+        let (unsettled, is_answering_whole) = (false, false);
+        let passed =
+            Passed { last_at: None, is_timed: false, deliverable: world.now, unsettled, is_answering_whole };
         self.answer_end(passed, world);
     }
 
@@ -381,7 +385,10 @@ impl Session {
                 (self.asking, self.seq) = (Asking::Nothing, None);
                 self.with_pairing(world, |pairing, out| pairing.requests_lost_begin(at, out));
             }
-            Side::Server => (self.answering, self.is_page) = (None, false),
+            Side::Server => {
+                (self.answering, self.is_page) = (None, false);
+                self.with_pairing(world, |pairing, _| pairing.forget_depths());
+            }
         }
     }
 
@@ -401,6 +408,8 @@ pub(crate) struct Passed {
     pub(crate) deliverable: Timestamp,
     /// Requests may still turn up that came before it.
     pub(crate) unsettled: bool,
+    /// No answer is missing at this moment.
+    pub(crate) is_answering_whole: bool,
 }
 
 /// Whether a gap cut off part of what is wanted of a message's beginning.

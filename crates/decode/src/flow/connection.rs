@@ -211,6 +211,9 @@ impl Connection {
                 Ready::Gap { len } => {
                     world.stats.gaps = world.stats.gaps.saturating_add(1);
                     world.stats.gap_bytes = world.stats.gap_bytes.saturating_add(len);
+                    if side == Side::Server {
+                        self.session.with_pairing(world, |pairing, _| pairing.forget_depths());
+                    }
                     self.deliver(side, Chunk::Gap { len, arrived: None }, world);
                 }
                 Ready::Data(held) => {
@@ -248,6 +251,8 @@ impl Connection {
             }
             self.note_foreign(side, &chunk);
             let unsettled = self.is_unsettled();
+            let is_answering_whole =
+                !self.halves.server.has_hole() && self.readers.server.framing() == Framing::Typed;
             let (reader, other) = self.readers.both_mut(side);
             let framing = reader.framing();
             let Some(step) = reader.step(&mut chunk) else { return };
@@ -258,7 +263,8 @@ impl Connection {
                     Turn::On
                 }
                 Step::End { last_at, is_timed, deliverable } => {
-                    self.session.end(side, Passed { last_at, is_timed, deliverable, unsettled }, world);
+                    let passed = Passed { last_at, is_timed, deliverable, unsettled, is_answering_whole };
+                    self.session.end(side, passed, world);
                     Turn::On
                 }
                 Step::Lost => Turn::Lose,

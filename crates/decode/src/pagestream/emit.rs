@@ -51,15 +51,16 @@ impl Emitter<'_> {
         self.send(&record);
     }
 
-    /// A request whose answer was not seen.
+    /// A request whose answer was not seen. How many were in flight with it is not known either: others' answers may have
+    /// been missed, too.
     pub(crate) fn unanswered(&mut self, asked: &Asked) {
-        let record = self.asked(asked, Status::Unanswered, How::RequestOnly);
+        let record = self.asked(&Asked { depth: None, ..*asked }, Status::Unanswered, How::RequestOnly);
         self.send(&record);
     }
 
     /// A request of which it is not proven which answer was its own.
     pub(crate) fn suspect(&mut self, asked: &Asked) {
-        let record = self.asked(asked, Status::Unknown, How::Suspect);
+        let record = self.asked(&Asked { depth: None, ..*asked }, Status::Unknown, How::Suspect);
         self.send(&record);
     }
 

@@ -54,6 +54,7 @@ impl Pairing {
             }
             _ => {
                 self.answers_lost = true;
+                self.forget_depths();
                 out.stats.lost_responses = out.stats.lost_responses.saturating_add(1);
             }
         }
@@ -77,6 +78,9 @@ impl Pairing {
     /// Pairs the answer; in a strict order all requests before this one have had theirs, unseen.
     fn close(&mut self, at: usize, answer: &Answer, out: &mut Emitter<'_>) {
         let mut behind_a_hole = false;
+        if at > 0 {
+            self.forget_depths();
+        }
         for _ in 0..at {
             match self.slots.pop_front() {
                 Some(Slot::Asked(asked)) => {

@@ -62,6 +62,8 @@ pub(crate) struct Arrival {
     pub(crate) at: Timestamp,
     /// Whether that was its first copy.
     pub(crate) known: bool,
+    /// Whether all that was answered before it has been seen: else the requests in flight cannot be counted.
+    pub(crate) countable: bool,
     /// The latest base backup of this timeline by this client.
     pub(crate) epoch: Option<Timestamp>,
 }
@@ -153,17 +155,27 @@ impl Pairing {
             return self.push_nameless(arrival.at, out);
         };
         self.note_reqid(&request);
-        let is_counted = self.alignments.is_none() && self.slots.len() == self.pending;
+        let is_unbroken = self.alignments.is_none() && self.slots.len() == self.pending && !self.answers_lost;
+        let is_counted = is_unbroken && arrival.countable && self.waiting.is_empty();
         let depth = is_counted.then(|| u32::try_from(self.pending.saturating_add(1)).ok()).flatten();
-        let Arrival { at: arrived, known: arrival_known, epoch } = arrival;
+        let Arrival { at: arrived, known: arrival_known, epoch, .. } = arrival;
         let asked = Asked { request, arrived, arrival_known, depth, seq, epoch };
         if let Some(alignments) = &mut self.alignments {
             // What was asked while the order is unknown is recorded at once; only its kind is kept, as evidence.
-            out.suspect(&Asked { depth: None, ..asked });
+            out.suspect(&asked);
             alignments.push(Some(request.target.kind()));
             return;
         }
         self.push(Slot::Asked(asked), out);
+    }
+
+    /// Answers are missing: what was counted as in flight may have been answered already.
+    pub(crate) fn forget_depths(&mut self) {
+        for slot in &mut self.slots {
+            if let Slot::Asked(asked) = slot {
+                asked.depth = None;
+            }
+        }
     }
 
     fn push_nameless(&mut self, at: Timestamp, out: &mut Emitter<'_>) {
@@ -287,6 +299,7 @@ impl Pairing {
     /// The framing of the answers was found again behind `bytes` that could not be read. `one_page`: they are proven to be
     /// one whole page answer.
     pub(crate) fn answers_lost(&mut self, bytes: u64, one_page: bool, out: &mut Emitter<'_>) {
+        self.forget_depths();
         match self.version {
             Protocol::V1 | Protocol::V2 => self.answers_lost_ordered(bytes, one_page, out),
             Protocol::V3 => self.answers_lost = true,

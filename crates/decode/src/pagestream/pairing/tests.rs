@@ -57,7 +57,7 @@ impl Table {
     fn ask(&mut self, target: Target) -> &mut Self {
         let reqid = (self.pairing.version() == Protocol::V3).then_some(1);
         let request = Request { reqid, request_lsn: Lsn::MAX, not_modified_since: Lsn(5), target };
-        let arrival = Arrival { at: self.tick(), known: true, epoch: None };
+        let arrival = Arrival { at: self.tick(), known: true, countable: true, epoch: None };
         self.with(|pairing, out| pairing.request(ClientMessage::Request(request), arrival, out));
         self
     }
