@@ -1,6 +1,6 @@
 //! What is composed, read back by other code: etherparse for the headers, and a walk of the streams for the truth.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
 
@@ -99,6 +99,73 @@ fn streams(file: &[u8]) -> HashMap<u16, [Vec<u8>; 2]> {
         streams.entry(port).or_default()[side].extend_from_slice(tcp.payload());
     }
     streams
+}
+
+/// One direction: its initial sequence number, and its segments by their offset.
+type Pieces = (u32, BTreeMap<u32, Vec<u8>>);
+
+/// Both directions of each connection, put together from whatever order its packets come in.
+fn reassembled(file: &[u8]) -> HashMap<u16, [Vec<u8>; 2]> {
+    let mut pieces: HashMap<(u16, usize), Pieces> = HashMap::new();
+    for (_, bytes) in packets(file) {
+        let packet = SlicedPacket::from_ethernet(bytes).unwrap();
+        let Some(TransportSlice::Tcp(tcp)) = packet.transport else { panic!("no TCP") };
+        let from_client = tcp.destination_port() == 6400;
+        let (port, side) = if from_client { (tcp.source_port(), 0) } else { (tcp.destination_port(), 1) };
+        let (first, parts) = pieces.entry((port, side)).or_default();
+        if tcp.syn() {
+            *first = tcp.sequence_number().wrapping_add(1);
+        } else if !tcp.payload().is_empty() {
+            let offset = tcp.sequence_number().wrapping_sub(*first);
+            let known = parts.entry(offset).or_insert_with(|| tcp.payload().to_vec());
+            assert_eq!(known, tcp.payload(), "a segment sent again says the same");
+        }
+    }
+    let mut streams: HashMap<u16, [Vec<u8>; 2]> = HashMap::new();
+    for ((port, side), (_, parts)) in pieces {
+        let stream = &mut streams.entry(port).or_default()[side];
+        for (offset, part) in parts {
+            assert_eq!(offset as usize, stream.len(), "a hole");
+            stream.extend(part);
+        }
+    }
+    streams
+}
+
+#[test]
+fn whatever_the_wire_does_the_applications_say_the_same() {
+    let options = "--requests 300 --connections 3 --protocol mixed --kinds getpage=1";
+    let clean = streams(&compose(options, None));
+    for trouble in [
+        "--loss 0.03",
+        "--loss 0.03 --view client",
+        "--reorder 0.1",
+        "--retransmit 0.1 --duplicate 0.1",
+        "--wrap-after 100000",
+        "--receive-buffer 20000 --stall-after 10",
+    ] {
+        assert!(reassembled(&compose(&format!("{options} {trouble}"), None)) == clean, "with {trouble}");
+    }
+}
+
+#[test]
+fn a_client_that_does_not_read_closes_its_window_and_is_probed() {
+    let file = compose("--requests 20 --kinds getpage=1 --receive-buffer 20000 --stall-after 4 --stall-time 1s", None);
+    let mut closed_at = None;
+    let mut probes = 0;
+    for (time, bytes) in packets(&file) {
+        let packet = SlicedPacket::from_ethernet(bytes).unwrap();
+        let Some(TransportSlice::Tcp(tcp)) = packet.transport else { panic!("no TCP") };
+        let from_client = tcp.destination_port() == 6400;
+        if from_client && tcp.window_size() == 0 && !tcp.rst() {
+            closed_at.get_or_insert(time);
+        }
+        let waited = closed_at.is_some_and(|at| time > at + 150_000_000 && time < at + 900_000_000);
+        probes += u32::from(waited && !from_client && tcp.payload().is_empty());
+    }
+    assert!(closed_at.is_some());
+    // After 200 and 400 ms more.
+    assert_eq!(probes, 2);
 }
 
 /// The bodies of the CopyData messages of one direction.

@@ -37,8 +37,8 @@ impl Conversation {
             return self.open(to);
         }
         end.sender.acknowledge(header, now);
-        if header.payload_len() > 0 && end.left {
-            // A closed socket has nobody to give data to.
+        if header.payload_len() > 0 && end.left && header.span.end > end.receiver.nxt() {
+            // A closed socket has nobody to give new data to; old data is acknowledged as ever.
             self.reset(to);
             return;
         }

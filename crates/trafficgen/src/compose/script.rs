@@ -61,28 +61,11 @@ pub(super) fn handshake(opening: Opening, ask: AskEncryption, auth: Auth) -> Vec
 
 /// The whole exchange of a connection that is no pagestream.
 pub(super) fn other(kind: Other, owner: TenantTimeline) -> Vec<Step> {
-    let startup = || vec![client(libpq::startup(19_000, false))];
-    let command = |bytes: Vec<u8>, answer: Vec<u8>| {
-        let mut steps = startup();
-        steps.extend([server(libpq::accepted()), client(bytes), server(answer), client(libpq::TERMINATE)]);
-        steps
-    };
-    let TenantTimeline { tenant, timeline } = owner;
+    let startup = || client(libpq::startup(19_000, false));
     match kind {
-        Other::Basebackup => {
-            command(libpq::extended_query(&format!("basebackup {tenant} {timeline} --gzip")), basebackup_answer())
-        }
-        Other::Lease => {
-            command(libpq::query(&format!("lease lsn {tenant} {timeline} 1/6E000028")), done("SELECT 1", lease_row()))
-        }
-        Other::Set => command(libpq::query("set statement_timeout = '5s'"), done("SET", Vec::new())),
-        Other::Sql => {
-            let text = format!("SELECT 'pagestream_v3 {tenant} {timeline}'");
-            command(libpq::query(&text), refused("XX000", "unknown command"))
-        }
-        Other::UnknownTenant => {
-            let opening = libpq::query(&format!("pagestream_v3 {:032x} {timeline}", 0xDEAD));
-            command(opening, refused("08006", "Tenant not found"))
+        Other::Basebackup | Other::Lease | Other::Set | Other::Sql | Other::UnknownTenant => {
+            let (bytes, answer) = command(kind, owner);
+            vec![startup(), server(libpq::accepted()), client(bytes), server(answer), client(libpq::TERMINATE)]
         }
         Other::Tls => {
             let mut steps = vec![client(libpq::SSL_REQUEST), server(*b"S")];
@@ -91,9 +74,7 @@ pub(super) fn other(kind: Other, owner: TenantTimeline) -> Vec<Step> {
         }
         Other::DirectTls => tls_records(),
         Other::TlsRequired => {
-            let mut steps = startup();
-            steps.push(server(libpq::error("FATAL", "08P01", "client did not connect with TLS")));
-            steps
+            vec![startup(), server(libpq::error("FATAL", "08P01", "client did not connect with TLS"))]
         }
         Other::Http => vec![
             client(*b"GET /v1/status HTTP/1.1\r\nHost: pageserver\r\nAccept: */*\r\n\r\n"),
@@ -105,17 +86,34 @@ pub(super) fn other(kind: Other, owner: TenantTimeline) -> Vec<Step> {
             preface.extend(SETTINGS);
             vec![client(preface), server(SETTINGS)]
         }
-        Other::Cancel => {
-            let mut request = vec![0, 0, 0, 16, 0x04, 0xd2, 0x16, 0x2e];
-            request.extend([0, 0, 0x4e, 0x20, 1, 2, 3, 4]);
-            vec![client(request)]
-        }
+        Other::Cancel => vec![client(libpq::cancel_request(20_000, 0x0102_0304))],
         Other::LoneSsl => vec![client(libpq::SSL_REQUEST), server(*b"N")],
         Other::Empty => Vec::new(),
         Other::Noise => {
             let mut noise = Vec::new();
             fill(99, 5000, &mut noise);
             vec![client(noise)]
+        }
+    }
+}
+
+/// What is asked in query mode, and the answer.
+fn command(kind: Other, TenantTimeline { tenant, timeline }: TenantTimeline) -> (Vec<u8>, Vec<u8>) {
+    match kind {
+        Other::Basebackup => {
+            (libpq::extended_query(&format!("basebackup {tenant} {timeline} --gzip")), basebackup_answer())
+        }
+        Other::Lease => {
+            (libpq::query(&format!("lease lsn {tenant} {timeline} 1/6E000028")), done("SELECT 1", lease_row()))
+        }
+        Other::Set => (libpq::query("set statement_timeout = '5s'"), done("SET", Vec::new())),
+        Other::UnknownTenant => {
+            let opening = format!("pagestream_v3 {:032x} {timeline}", 0xDEAD);
+            (libpq::query(&opening), refused("08006", "Tenant not found"))
+        }
+        _ => {
+            let text = format!("SELECT 'pagestream_v3 {tenant} {timeline}'");
+            (libpq::query(&text), refused("XX000", "unknown command"))
         }
     }
 }

@@ -124,6 +124,11 @@ pub fn complete(text: &str) -> Vec<u8> {
     message(b'C', &terminated(text))
 }
 
+/// `CancelRequest` for a backend.
+pub fn cancel_request(pid: u32, secret: u32) -> Vec<u8> {
+    [16, 0x04d2_162e, pid, secret].into_iter().flat_map(u32::to_be_bytes).collect()
+}
+
 /// `CopyFail`.
 pub fn copy_fail(why: &str) -> Vec<u8> {
     message(b'f', &terminated(why))
