@@ -72,6 +72,8 @@ pub(crate) struct Session {
     pub(crate) pairing: Option<Box<Pairing>>,
     /// Whether it was ever a pagestream.
     pub(crate) was_pagestream: bool,
+    /// The server has ended the pagestream, and requests from before that may still turn up.
+    pub(crate) is_ending: bool,
     /// The connection's opening was not seen.
     pub(crate) is_joined: bool,
     /// Before the start-up is done: what its first bytes look like.
@@ -108,6 +110,7 @@ impl Session {
             version: None,
             pairing: None,
             was_pagestream: false,
+            is_ending: false,
             is_joined,
             looks_like: Foreign::Unknown,
             is_client_seen: false,
@@ -186,6 +189,7 @@ impl Session {
     fn command(&mut self, command: Command, head: &Head<'_>, world: &mut World<'_>) {
         if let Phase::Pagestream | Phase::Ended = self.phase {
             self.end_pagestream(world);
+            self.finish_ending(world);
         }
         self.phase = match command {
             Command::Pagestream { version, owner } => Phase::Asked { version, owner },
@@ -218,7 +222,7 @@ impl Session {
     }
 
     fn begin_pagestream(&mut self, version: Protocol, pairing: Pairing, world: &mut World<'_>) {
-        self.phase = Phase::Pagestream;
+        (self.phase, self.is_ending) = (Phase::Pagestream, false);
         self.version = Some(version);
         self.pairing = Some(Box::new(pairing));
         (self.epoch, self.epochs_seen) = (None, 0);
@@ -355,10 +359,15 @@ impl Session {
         }
     }
 
-    /// The pagestream is over: what is pending stays unanswered. Later requests are recorded as unanswered, too.
+    /// The pagestream is over, as far as the server is concerned. Requests that it answered may not have been read yet.
     fn end_pagestream(&mut self, world: &mut World<'_>) {
-        self.phase = Phase::Ended;
+        (self.phase, self.is_ending) = (Phase::Ended, true);
         self.cut_answer(world);
+    }
+
+    /// The requests have been read up to the end: what is pending stays unanswered, as do later requests.
+    pub(crate) fn finish_ending(&mut self, world: &mut World<'_>) {
+        self.is_ending = false;
         self.with_pairing(world, |pairing, out| pairing.end(out));
     }
 

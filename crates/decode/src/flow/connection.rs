@@ -80,7 +80,8 @@ impl Connection {
     /// Whether time alone may bring something: holes that are to be settled, answers that wait.
     pub(crate) fn needs_time(&self) -> bool {
         let holes = self.halves.client.has_hole() || self.halves.server.has_hole();
-        holes || self.session.pairing.as_ref().is_some_and(|pairing| pairing.has_waiting())
+        let waits = self.session.pairing.as_ref().is_some_and(|pairing| pairing.has_waiting());
+        holes || waits || self.session.is_ending
     }
 
     /// Heap bytes held, without what [`Buffers`] counts.
@@ -150,8 +151,10 @@ impl Connection {
     }
 
     fn payload(&mut self, side: Side, span: Span<'_>, buffers: &mut Buffers, world: &mut World<'_>) {
+        let has_to_wait = side == Side::Server && self.is_server_ahead();
         let half = self.halves.of_mut(side);
-        match half.accept(span, buffers) {
+        let accepted = if has_to_wait { half.set_aside(span, buffers) } else { half.accept(span, buffers) };
+        match accepted {
             Accepted::Held => {}
             Accepted::Old => {
                 let is_probe = span.len <= KEEP_ALIVE_BYTES.into() && span.offset.saturating_add(1) == half.next();
@@ -165,6 +168,16 @@ impl Connection {
                 self.deliver_span(side, span, (skip, at), world);
             }
         }
+    }
+
+    /// Whether what the server says cannot be understood before a hole in what the client said is settled: until the
+    /// client has asked for a pagestream, the server's bytes mean nothing, and answers must not pass by unread.
+    fn is_server_ahead(&self) -> bool {
+        let is_understood = matches!(
+            self.session.phase,
+            Phase::Pagestream | Phase::Ended | Phase::Encrypted | Phase::Foreign(_)
+        );
+        !is_understood && self.halves.client.has_hole() && !self.halves.server.is_full()
     }
 
     /// Delivers a piece of the stream, of which the snap length may have cut off the end.
@@ -194,6 +207,9 @@ impl Connection {
         }
         self.drain(Side::Client, false, buffers, world);
         self.retry(world);
+        if self.is_server_ahead() {
+            return;
+        }
         self.drain(Side::Server, false, buffers, world);
         if self.session.pairing.as_ref().is_some_and(|pairing| pairing.is_waiting_full()) {
             self.halves.client.settle_now();
@@ -225,9 +241,12 @@ impl Connection {
         }
     }
 
-    /// Looks again at answers that wait for requests.
+    /// Looks again at answers that wait for requests, and at an end that does.
     fn retry(&mut self, world: &mut World<'_>) {
         let unsettled = self.is_unsettled();
+        if self.session.is_ending && !unsettled {
+            self.session.finish_ending(world);
+        }
         if self.session.pairing.as_ref().is_some_and(|pairing| pairing.has_waiting()) {
             self.session.with_pairing(world, |pairing, out| pairing.retry(unsettled, out));
         }

@@ -208,6 +208,18 @@ impl HalfStream {
         if self.hold(span, late, buffers) { Accepted::Held } else { Accepted::Old }
     }
 
+    /// The same where nothing is to be delivered yet.
+    pub(crate) fn set_aside(&mut self, span: Span<'_>, buffers: &mut Buffers) -> Accepted {
+        let late = self.acked > span.offset.max(self.next);
+        let is_new = span.offset.saturating_add(span.len) > self.next && self.hold(span, late, buffers);
+        if is_new { Accepted::Held } else { Accepted::Old }
+    }
+
+    /// Whether more is held than may be.
+    pub(crate) fn is_full(&self) -> bool {
+        self.held_bytes > MAX_HELD_BYTES || self.held.len() > MAX_HELD_SEGMENTS
+    }
+
     /// Keeps what is new of a segment; the first copy of a byte wins. False where nothing was new.
     fn hold(&mut self, span: Span<'_>, late: bool, buffers: &mut Buffers) -> bool {
         let end = span.offset.saturating_add(span.len);
@@ -263,8 +275,7 @@ impl HalfStream {
             }
         };
         let timed_out = self.hole_since.is_some_and(|since| now.since(since) > Some(HOLE_TIMEOUT_NS));
-        let too_much = self.held_bytes > MAX_HELD_BYTES || self.held.len() > MAX_HELD_SEGMENTS;
-        let reach = if over || too_much || timed_out { hole_end } else { self.settled.min(hole_end) };
+        let reach = if over || self.is_full() || timed_out { hole_end } else { self.settled.min(hole_end) };
         let len = reach.saturating_sub(self.next);
         if len == 0 {
             return None;

@@ -78,6 +78,10 @@ pub(crate) enum Step<'a> {
 /// Start-up messages are at most so long (`MAX_STARTUP_PACKET_LENGTH` in Postgres).
 const MAX_STARTUP_BYTES: u32 = 10_000;
 
+/// No message is longer: Postgres refuses to allocate more (`MaxAllocSize`). Skipping what a forged or misread length
+/// claims would pass over all that follows.
+const MAX_MESSAGE_BYTES: u32 = 0x3FFF_FFFF;
+
 /// As much of a start-up message as is looked at: parameters that come later are not needed.
 const STARTUP_HEAD_BYTES: usize = 1024;
 
@@ -336,7 +340,8 @@ impl Shape {
             return Self::Unknown { missing: (LENGTH_BYTES as usize).saturating_sub(rest.len()) };
         };
         let Some(body_bytes) = u32::from_be_bytes(length).checked_sub(LENGTH_BYTES) else { return Self::Impossible };
-        if framing == Framing::Startup && body_bytes > MAX_STARTUP_BYTES {
+        let most = if framing == Framing::Startup { MAX_STARTUP_BYTES } else { MAX_MESSAGE_BYTES };
+        if body_bytes > most {
             return Self::Impossible;
         }
         let wanted = wanted_bytes(framing, tag).min(body_bytes as usize);
