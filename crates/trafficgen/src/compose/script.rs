@@ -89,11 +89,7 @@ pub(super) fn other(kind: Other, owner: TenantTimeline) -> Vec<Step> {
         Other::Cancel => vec![client(libpq::cancel_request(20_000, 0x0102_0304))],
         Other::LoneSsl => vec![client(libpq::SSL_REQUEST), server(*b"N")],
         Other::Empty => Vec::new(),
-        Other::Noise => {
-            let mut noise = Vec::new();
-            fill(99, 5000, &mut noise);
-            vec![client(noise)]
-        }
+        Other::Noise => vec![client(random(99, 5000))],
     }
 }
 
@@ -159,19 +155,28 @@ fn basebackup_answer() -> Vec<u8> {
 
 /// A ClientHello, a ServerHello and application data, as far as a passive observer can read them (RFC 8446).
 fn tls_records() -> Vec<Step> {
-    let record = |kind: u8, first: u8, seed: u64, length: usize| {
-        let mut body = Vec::new();
-        fill(seed, length, &mut body);
-        body.splice(..4, [first, 0, 0, (length - 4) as u8]);
-        let mut bytes = vec![kind, 3, if seed == 1 { 1 } else { 3 }];
-        bytes.extend((length as u16).to_be_bytes());
-        bytes.extend(body);
-        bytes
-    };
     vec![
-        client(record(0x16, 1, 1, 200)),
-        server(record(0x16, 2, 2, 120)),
-        client(record(0x17, 0x5a, 3, 168)),
-        server(record(0x17, 0xc3, 4, 1200)),
+        client(tls_hello(1, &[0, 4, 0x13, 0x01, 0x13, 0x02, 1, 0])),
+        server(tls_hello(2, &[0x13, 0x01, 0])),
+        client(tls_record(0x17, &random(3, 168))),
+        server(tls_record(0x17, &random(4, 1200))),
     ]
+}
+
+/// A hello: version, 32 random bytes, a session, the cipher suites offered or chosen, no extensions.
+fn tls_hello(kind: u8, choice: &[u8]) -> Vec<u8> {
+    let body = [&[3, 3][..], &random(u64::from(kind), 32), &[32], &random(9, 32), choice, &[0, 0]].concat();
+    let header = [kind, 0, 0, body.len() as u8];
+    tls_record(0x16, &[&header[..], &body].concat())
+}
+
+fn tls_record(kind: u8, body: &[u8]) -> Vec<u8> {
+    let [high, low] = (body.len() as u16).to_be_bytes();
+    [&[kind, 3, 3, high, low], body].concat()
+}
+
+fn random(seed: u64, length: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    fill(seed, length, &mut bytes);
+    bytes
 }
