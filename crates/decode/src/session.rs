@@ -8,7 +8,7 @@ use crate::pagestream::answer::{Answer, AnswerHead, Outcome};
 use crate::pagestream::emit::{Emitter, Identity};
 use crate::pagestream::layout;
 use crate::pagestream::page::{PageFacts, PageWatch};
-use crate::pagestream::pairing::{Arrival, Pairing};
+use crate::pagestream::pairing::{AnswersLost, Arrival, Pairing};
 use crate::pagestream::request::ClientMessage;
 use crate::pgwire::command::Command;
 use crate::pgwire::frame::{Framing, Head};
@@ -80,7 +80,7 @@ pub(crate) struct Session {
     pub(crate) looks_like: Foreign,
     /// Whether any packet of the client was seen.
     pub(crate) is_client_seen: bool,
-    /// The server has granted CopyBoth.
+    /// The server has been seen to grant CopyBoth, by its word or by an answer.
     is_copy_both: bool,
     /// The request that is passing by.
     asking: Asking,
@@ -191,6 +191,7 @@ impl Session {
             self.end_pagestream(world);
             self.finish_ending(world);
         }
+        self.is_copy_both = false;
         self.phase = match command {
             Command::Pagestream { version, owner } => Phase::Asked { version, owner },
             Command::Basebackup { owner } => {
@@ -252,10 +253,7 @@ impl Session {
 
     fn server_head(&mut self, head: &Head<'_>, world: &mut World<'_>) -> Turn {
         match head.tag {
-            b'W' => {
-                self.is_copy_both = true;
-                self.grant(world);
-            }
+            b'W' => self.copy_both(world),
             b'd' => return self.answer_head(head, world),
             b'E' => match self.phase {
                 Phase::Asked { .. } => self.phase = Phase::Query,
@@ -270,6 +268,35 @@ impl Session {
         Turn::On
     }
 
+    /// CopyBothResponse: the server grants a pagestream.
+    fn copy_both(&mut self, world: &mut World<'_>) {
+        self.grant(world);
+        if let (Phase::Pagestream | Phase::Ended, true, Some(version)) = (self.phase, self.is_copy_both, self.version) {
+            // Another one, whose command was missed.
+            self.end_pagestream(world);
+            self.finish_ending(world);
+            self.seq = None;
+            (self.identity.owner, self.identity.attribution) = (None, None);
+            self.begin_pagestream(version, Pairing::joined(version), world);
+        }
+        self.is_copy_both = true;
+    }
+
+    /// The framing of the answers was found again behind `bytes` that could not be read. `one_page`: they are proven to be
+    /// one whole page answer. `unsettled`: requests before them may still turn up.
+    pub(crate) fn answers_lost(&mut self, bytes: u64, one_page: bool, unsettled: bool, world: &mut World<'_>) {
+        /// CopyBothResponse: tag, length, format and a count of no columns.
+        const COPY_BOTH_BYTES: u64 = 8;
+        let loss = match (std::mem::replace(&mut self.is_copy_both, true), self.is_joined) {
+            (true, _) => AnswersLost { bytes, are_whole: true, one_page },
+            (false, true) => AnswersLost { bytes, are_whole: false, one_page: false },
+            (false, false) => {
+                AnswersLost { bytes: bytes.saturating_sub(COPY_BOTH_BYTES), are_whole: false, one_page: false }
+            }
+        };
+        self.with_pairing(world, |pairing, out| pairing.answers_lost(loss, unsettled, out));
+    }
+
     fn answer_head(&mut self, head: &Head<'_>, world: &mut World<'_>) -> Turn {
         self.grant(world);
         self.identify_by_answer(head, world);
@@ -277,6 +304,7 @@ impl Session {
             (Phase::Pagestream | Phase::Ended, Some(version)) => version,
             _ => return Turn::On,
         };
+        self.is_copy_both = true;
         let Ok(answer) = AnswerHead::parse(version, head.body, head.body_bytes) else { return self.unexpected(world) };
         self.answering = Some((answer, head.first_at));
         self.is_page = answer.outcome == Outcome::Ok(record::Kind::GetPage);
@@ -391,6 +419,8 @@ impl Session {
     pub(crate) fn lost(&mut self, side: Side, at: Option<Timestamp>, world: &mut World<'_>) {
         match side {
             Side::Client => {
+                // Only a pagestream that is granted has more to come from the client.
+                self.grant(world);
                 (self.asking, self.seq) = (Asking::Nothing, None);
                 self.with_pairing(world, |pairing, out| pairing.requests_lost_begin(at, out));
             }

@@ -175,7 +175,7 @@ impl Connection {
     fn is_server_ahead(&self) -> bool {
         let is_understood = matches!(
             self.session.phase,
-            Phase::Pagestream | Phase::Ended | Phase::Encrypted | Phase::Foreign(_)
+            Phase::Asked { .. } | Phase::Pagestream | Phase::Ended | Phase::Encrypted | Phase::Foreign(_)
         );
         !is_understood && self.halves.client.has_hole() && !self.halves.server.is_full()
     }
@@ -409,10 +409,12 @@ impl Connection {
         }
         let bytes = found.at.saturating_sub(scanner.lost_from());
         if was_pagestream {
-            self.session.with_pairing(world, |pairing, out| match side {
-                Side::Client => pairing.requests_lost_end(bytes, scanner.is_one_gap_before(found.at), out),
-                Side::Server => pairing.answers_lost(bytes, found.one_page, out),
-            });
+            match side {
+                Side::Client => self.session.with_pairing(world, |pairing, out| {
+                    pairing.requests_lost_end(bytes, scanner.is_one_gap_before(found.at), out);
+                }),
+                Side::Server => self.session.answers_lost(bytes, found.one_page, self.is_unsettled(), world),
+            }
         }
         self.readers.of_mut(side).resume(found.at);
         for chunk in scanner.chunks_from(found.at) {

@@ -68,6 +68,24 @@ pub(crate) struct Arrival {
     pub(crate) epoch: Option<Timestamp>,
 }
 
+/// Bytes among the answers that could not be read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AnswersLost {
+    pub(crate) bytes: u64,
+    /// They are whole answers, so at least one. Otherwise they may be part of one, or belong to the start-up.
+    pub(crate) are_whole: bool,
+    /// They are proven to be one page answer.
+    pub(crate) one_page: bool,
+}
+
+/// What cannot be placed before the requests before it are known.
+#[derive(Debug, Clone, Copy)]
+enum Waiting {
+    /// An answer, and when it came.
+    Answer(Answer, Timestamp),
+    Lost(AnswersLost),
+}
+
 /// Requests in order, and the answers found for them.
 #[derive(Debug)]
 pub(crate) struct Pairing {
@@ -83,8 +101,8 @@ pub(crate) struct Pairing {
     ids_repeat: bool,
     last_reqid: Option<u64>,
     next_seq: Option<u64>,
-    /// Answers that wait for a hole among the requests to be settled, with the time they came.
-    waiting: VecDeque<(Answer, Timestamp)>,
+    /// What waits for a hole among the requests to be settled, in order.
+    waiting: VecDeque<Waiting>,
 }
 
 impl Pairing {
@@ -127,7 +145,7 @@ impl Pairing {
     /// Heap bytes held, for the memory bound.
     pub(crate) fn heap_bytes(&self) -> usize {
         let slots = self.slots.capacity().saturating_mul(size_of::<Slot>());
-        let waiting = self.waiting.capacity().saturating_mul(size_of::<(Answer, Timestamp)>());
+        let waiting = self.waiting.capacity().saturating_mul(size_of::<Waiting>());
         slots.saturating_add(waiting).saturating_add(self.alignments.as_ref().map_or(0, Alignments::heap_bytes))
     }
 
@@ -273,37 +291,47 @@ impl Pairing {
 
     /// An answer has passed by. `unsettled`: requests before it may still turn up.
     pub(crate) fn answer(&mut self, answer: &Answer, now: Timestamp, unsettled: bool, out: &mut Emitter<'_>) {
-        if !self.waiting.is_empty() || !self.place(answer, now, unsettled, out) {
-            self.waiting.push_back((*answer, now));
+        self.place_or_wait(Waiting::Answer(*answer, now), unsettled, out);
+    }
+
+    fn place_or_wait(&mut self, next: Waiting, unsettled: bool, out: &mut Emitter<'_>) {
+        if !self.waiting.is_empty() || !self.place(&next, unsettled, out) {
+            self.waiting.push_back(next);
         }
     }
 
     /// The requests have moved on: looks again at the answers that wait for them.
     pub(crate) fn retry(&mut self, unsettled: bool, out: &mut Emitter<'_>) {
-        while let Some((answer, seen_at)) = self.waiting.front().copied() {
-            if !self.place(&answer, seen_at, unsettled, out) {
+        while let Some(next) = self.waiting.front().copied() {
+            if !self.place(&next, unsettled, out) {
                 return;
             }
             self.waiting.pop_front();
         }
     }
 
-    /// Finds the answer's place; false where it has to wait.
-    fn place(&mut self, answer: &Answer, seen_at: Timestamp, unsettled: bool, out: &mut Emitter<'_>) -> bool {
-        match self.version {
-            Protocol::V1 | Protocol::V2 => self.place_ordered(answer, unsettled, out),
-            Protocol::V3 => self.place_echoed(answer, seen_at, unsettled, out),
+    /// Finds the place of an answer, or of a loss among the answers; false where it has to wait.
+    fn place(&mut self, next: &Waiting, unsettled: bool, out: &mut Emitter<'_>) -> bool {
+        match (self.version, next) {
+            (Protocol::V1 | Protocol::V2, Waiting::Answer(answer, _)) => self.place_ordered(answer, unsettled, out),
+            (Protocol::V1 | Protocol::V2, Waiting::Lost(_)) if unsettled => false,
+            (Protocol::V1 | Protocol::V2, Waiting::Lost(loss)) => {
+                self.answers_lost_ordered(*loss, out);
+                true
+            }
+            (Protocol::V3, Waiting::Answer(answer, seen_at)) => self.place_echoed(answer, *seen_at, unsettled, out),
+            (Protocol::V3, Waiting::Lost(loss)) => {
+                self.answers_lost |= loss.bytes > 0;
+                true
+            }
         }
     }
 
-    /// The framing of the answers was found again behind `bytes` that could not be read. `one_page`: they are proven to be
-    /// one whole page answer.
-    pub(crate) fn answers_lost(&mut self, bytes: u64, one_page: bool, out: &mut Emitter<'_>) {
+    /// The framing of the answers was found again behind bytes that could not be read. `unsettled`: requests before them
+    /// may still turn up.
+    pub(crate) fn answers_lost(&mut self, loss: AnswersLost, unsettled: bool, out: &mut Emitter<'_>) {
         self.forget_depths();
-        match self.version {
-            Protocol::V1 | Protocol::V2 => self.answers_lost_ordered(bytes, one_page, out),
-            Protocol::V3 => self.answers_lost = true,
-        }
+        self.place_or_wait(Waiting::Lost(loss), unsettled, out);
     }
 
     /// Gives up what has waited for too long.

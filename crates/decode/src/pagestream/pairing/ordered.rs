@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use record::{Kind, Pairing as How};
 
-use super::{Lost, Pairing, Slot};
+use super::{AnswersLost, Lost, Pairing, Slot};
 use crate::pagestream::answer::Answer;
 use crate::pagestream::emit::Emitter;
 use crate::pagestream::layout;
@@ -222,9 +222,9 @@ impl Pairing {
                     merged.open |= lost.open;
                     (lost.fewest, lost.most)
                 }
-                Slot::Asked(_) => {
+                Slot::Asked(asked) => {
                     self.pending = self.pending.saturating_sub(1);
-                    out.stats.lost_requests = out.stats.lost_requests.saturating_add(1);
+                    out.suspect(&asked);
                     (1, 1)
                 }
                 Slot::Nameless(_) => {
@@ -237,23 +237,25 @@ impl Pairing {
         self.slots.insert(first, Slot::Lost(merged));
     }
 
-    pub(super) fn answers_lost_ordered(&mut self, bytes: u64, one_page: bool, out: &mut Emitter<'_>) {
+    pub(super) fn answers_lost_ordered(&mut self, loss: AnswersLost, out: &mut Emitter<'_>) {
         let front = self.slots.front().and_then(Slot::kind);
-        if one_page && self.alignments.is_none() && front == Some(Kind::GetPage) {
+        if loss.one_page && self.alignments.is_none() && front == Some(Kind::GetPage) {
             out.stats.lost_responses = out.stats.lost_responses.saturating_add(1);
             return self.close_unseen(out);
         }
-        // Only answers cross the stream in this direction, so at least one was lost; each has at least its shortest length.
-        let shortest = super::COPY_HEADER_BYTES.saturating_add(SHORTEST_ANSWER_BYTES);
-        let most = i64::try_from(bytes.checked_div(shortest).unwrap_or(0)).unwrap_or(i64::MAX).max(1);
-        out.stats.lost_responses = out.stats.lost_responses.saturating_add(1);
-        if self.alignments.is_none() && self.slots.len() == 1 && self.pending == 1 {
+        let (fewest, most) = loss.count();
+        if most == 0 {
+            return;
+        }
+        out.stats.lost_responses = out.stats.lost_responses.saturating_add(fewest.unsigned_abs());
+        if fewest > 0 && self.alignments.is_none() && self.slots.len() == 1 && self.pending == 1 {
             return self.close_unseen(out);
         }
         if self.alignments.is_none() {
-            self.lose_order_counted(most, out);
-        } else if let Some(alignments) = &mut self.alignments {
-            alignments.answers_lost(1, most);
+            self.lose_order(out);
+        }
+        if let Some(alignments) = &mut self.alignments {
+            alignments.answers_lost(fewest, most);
         }
         let owed = self.alignments.as_ref().and_then(Alignments::proven);
         self.resume(owed);
@@ -266,12 +268,17 @@ impl Pairing {
         }
         self.pending = self.pending.saturating_sub(1);
     }
+}
 
-    /// Between one and `most` answers were lost, no more than were owed.
-    fn lose_order_counted(&mut self, most: i64, out: &mut Emitter<'_>) {
-        self.lose_order(out);
-        if let Some(alignments) = &mut self.alignments {
-            alignments.answers_lost(1, most);
+impl AnswersLost {
+    /// The fewest and the most answers that the bytes can be, or be the end of. Only answers cross the stream in this
+    /// direction, each at least as long as the shortest one.
+    fn count(self) -> (i64, i64) {
+        let shortest = super::COPY_HEADER_BYTES.saturating_add(SHORTEST_ANSWER_BYTES).max(1);
+        let narrow = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        match self.are_whole {
+            true => (1, narrow(self.bytes.checked_div(shortest).unwrap_or(0)).max(1)),
+            false => (0, narrow(self.bytes.div_ceil(shortest))),
         }
     }
 }

@@ -85,7 +85,8 @@ impl Table {
     }
 
     fn lose_answers(&mut self, bytes: u64) -> &mut Self {
-        self.with(|pairing, out| pairing.answers_lost(bytes, false, out));
+        let loss = AnswersLost { bytes, are_whole: true, one_page: false };
+        self.with(|pairing, out| pairing.answers_lost(loss, false, out));
         self
     }
 
