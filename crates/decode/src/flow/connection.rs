@@ -135,7 +135,11 @@ impl Connection {
             let ack = SeqNum(segment.ack);
             receiver.begin_at(ack);
             if let Some(offset) = receiver.offset_of(ack) {
+                let is_repeated = receiver.acked() == offset && segment.payload_len == 0;
                 receiver.acknowledge(offset, now);
+                if segment.sacks || is_repeated {
+                    receiver.report_hole(offset);
+                }
             }
         }
     }
@@ -234,7 +238,9 @@ impl Connection {
                 }
                 Ready::Data(held) => {
                     let span = Span { offset: held.offset, len: held.len, bytes: &held.bytes, at: held.at };
-                    self.deliver_span(side, span, (0, (!held.late).then_some(held.at)), world);
+                    // A request counts from when it could be delivered, an answer from when it came.
+                    let is_known = !held.late && !(side == Side::Client && held.stalled);
+                    self.deliver_span(side, span, (0, is_known.then_some(held.at)), world);
                     buffers.release(held.bytes);
                 }
             }

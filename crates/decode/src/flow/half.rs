@@ -41,6 +41,10 @@ pub(crate) struct Held {
     pub(crate) at: Timestamp,
     /// It came after it had been acknowledged.
     pub(crate) late: bool,
+    /// Where the receiver said that it misses bytes before these, after they had arrived.
+    hole: Option<u64>,
+    /// Those bytes came later, and unseen: when these became deliverable is unknown.
+    pub(crate) stalled: bool,
 }
 
 /// Where a segment's payload lies.
@@ -117,6 +121,8 @@ pub(crate) struct HalfStream {
     hole_since: Option<Timestamp>,
     held: Vec<Held>,
     held_bytes: usize,
+    /// Where the receiver last said that it misses bytes.
+    reported_hole: Option<u64>,
     /// Where the sender's FIN ends the stream.
     fin: Option<u64>,
 }
@@ -132,6 +138,7 @@ impl HalfStream {
             hole_since: None,
             held: Vec::new(),
             held_bytes: 0,
+            reported_hole: None,
             fin: None,
         }
     }
@@ -164,6 +171,11 @@ impl HalfStream {
         (distance <= MAX_WINDOW_BYTES).then(|| self.next.saturating_add_signed(ahead))
     }
 
+    /// The highest offset that the receiver has acknowledged.
+    pub(crate) fn acked(&self) -> u64 {
+        self.acked
+    }
+
     /// Bytes that the receiver has and the capture does not, or bytes that wait behind a hole.
     pub(crate) fn has_hole(&self) -> bool {
         self.acked > self.next || !self.held.is_empty()
@@ -177,8 +189,22 @@ impl HalfStream {
             return;
         }
         self.acked = offset;
+        self.reported_hole = self.reported_hole.filter(|&hole| hole >= offset);
         if offset > self.next && self.settling.is_none() {
             self.settling = Some((offset, now.plus(ACK_GRACE_NS)));
+        }
+    }
+
+    /// The receiver says that it has everything before `offset` and more behind, but not what lies there: whatever is held
+    /// behind it had not become deliverable by now. That proves the hole to be one on the wire, not one in the capture.
+    pub(crate) fn report_hole(&mut self, offset: u64) {
+        if self.held.is_empty() || offset < self.acked.max(self.next) {
+            return;
+        }
+        self.reported_hole = Some(offset);
+        let behind = self.held.partition_point(|held| held.offset <= offset);
+        for held in self.held.iter_mut().skip(behind) {
+            held.hole = Some(offset);
         }
     }
 
@@ -242,7 +268,9 @@ impl HalfStream {
             let bytes = slice_of(span.bytes, span.offset, cursor, piece_end);
             let bytes = buffers.copy_of(bytes);
             self.held_bytes = self.held_bytes.saturating_add(bytes.len()).saturating_add(HELD_OVERHEAD_BYTES);
-            let piece = Held { offset: cursor, len: piece_end.saturating_sub(cursor), bytes, at: span.at, late };
+            let len = piece_end.saturating_sub(cursor);
+            let hole = self.reported_hole.filter(|&hole| hole < cursor);
+            let piece = Held { offset: cursor, len, bytes, at: span.at, late, hole, stalled: false };
             self.held.insert(place, piece);
             place = place.saturating_add(1);
             cursor = piece_end;
@@ -279,6 +307,10 @@ impl HalfStream {
         let len = reach.saturating_sub(self.next);
         if len == 0 {
             return None;
+        }
+        let gap = self.next..reach;
+        for held in &mut self.held {
+            held.stalled |= held.hole.is_some_and(|hole| gap.contains(&hole));
         }
         self.advance(len);
         Some(Ready::Gap { len })
