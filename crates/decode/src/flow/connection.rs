@@ -361,10 +361,7 @@ impl Connection {
         let mut passed = chunk;
         while self.readers.of_mut(side).step(&mut passed).is_some() {}
         let found = match chunk {
-            Chunk::Gap { len, arrived } => {
-                scanner.gap(len, arrived);
-                None
-            }
+            Chunk::Gap { len, arrived } => scanner.gap(len, arrived),
             Chunk::Data { bytes, arrived, deliverable } => {
                 let pairing = self.session.pairing.as_deref();
                 let recognises = |head: &_| pairing.is_some_and(|pairing| pairing.recognises(head));

@@ -141,10 +141,10 @@ impl Scanner {
         bytes.saturating_add(size_of::<Self>())
     }
 
-    /// A gap follows: what waits for a header inside it cannot be confirmed any more.
-    pub(crate) fn gap(&mut self, len: u64, arrived: Option<Timestamp>) {
+    /// A gap follows: what waits for a header inside it cannot be confirmed any more. Among requests, whose packets the snap
+    /// length may cut one by one, the beginning of the next header confirms.
+    pub(crate) fn gap(&mut self, len: u64, arrived: Option<Timestamp>) -> Option<Found> {
         let (start, end) = (self.end, self.end.saturating_add(len));
-        self.candidates.retain(|candidate| candidate.next >= end);
         self.pieces.push_back(Piece {
             at: start,
             len,
@@ -152,9 +152,21 @@ impl Scanner {
             arrived,
             deliverable: arrived.unwrap_or_default(),
         });
-        (self.end, self.looked_to) = (end, end);
+        self.end = end;
+        let mut found = None;
+        if self.side == Side::Client {
+            self.look();
+            self.follow();
+            found = self.decide(|_| false);
+        }
+        self.candidates.retain(|candidate| candidate.next >= end || found.is_some());
+        self.looked_to = end;
+        if found.is_some() {
+            return found;
+        }
         (self.gaps, self.last_gap_end, self.zero_at) = (self.gaps.saturating_add(1), end, None);
         self.trim();
+        None
     }
 
     /// Bytes follow. `recognises` tells whether a pending request has what an answer echoes.
@@ -267,7 +279,9 @@ impl Scanner {
     fn look_at(&self, at: u64, version: Option<Protocol>) -> Look {
         let (peeked, len) = self.peek(at);
         let peeked = peeked.get(..len).unwrap_or_default();
-        let Some((&[tag, l0, l1, l2, l3], body)) = peeked.split_first_chunk() else { return Look::Short };
+        let Some((&[tag, l0, l1, l2, l3], body)) = peeked.split_first_chunk() else {
+            return self.look_at_cut(at, peeked);
+        };
         let Some(body_bytes) = u32::from_be_bytes([l0, l1, l2, l3]).checked_sub(4) else { return Look::Nothing };
         if tag != b'd' {
             return if self.is_control(tag, body_bytes) { Look::Control } else { Look::Nothing };
@@ -293,6 +307,18 @@ impl Scanner {
                 Look::Short
             }
             Some(&version) => Look::Message { version, bytes: COPY_HEADER_BYTES.saturating_add(body_bytes.into()) },
+        }
+    }
+
+    /// What a header looks like of which at most four bytes are there.
+    fn look_at_cut(&self, at: u64, header: &[u8]) -> Look {
+        let is_cut_for_good = at.saturating_add(header.len() as u64) < self.end;
+        match header {
+            // No request is longer than two of the length's four bytes tell.
+            [b'd', 0, rest @ ..] if is_cut_for_good && rest.first().is_none_or(|&byte| byte == 0) => Look::Control,
+            [b'd', 0, ..] | [] => Look::Short,
+            _ if is_cut_for_good => Look::Nothing,
+            _ => Look::Short,
         }
     }
 
