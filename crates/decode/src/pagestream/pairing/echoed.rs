@@ -1,7 +1,8 @@
 //! Version 3: the order verified, and found again, by what each answer echoes.
 
-use record::{Pairing as How, Timestamp};
+use record::{Pairing as How, Protocol, Timestamp};
 
+use super::lost::Payment;
 use super::{Pairing, Slot};
 use crate::pagestream::answer::{Answer, Outcome};
 use crate::pagestream::emit::Emitter;
@@ -127,10 +128,13 @@ impl Pairing {
             lost.counted = lost.counted.saturating_sub(1);
             // Unless answers were lost, too, this is the next one of the requests in the hole.
             if !self.answers_lost {
+                let target = answer.head.echo.and_then(|echo| echo.target);
+                if lost.pay(Protocol::V3, target.map(|target| target.kind())) != Payment::Paid {
+                    lost.at = None;
+                }
                 arrived = lost.at;
-                (lost.fewest, lost.most) = (lost.fewest.saturating_sub(1), lost.most.saturating_sub(1));
             }
-            if lost.most == 0 && !lost.open {
+            if lost.is_paid() {
                 self.slots.pop_front();
             }
         }

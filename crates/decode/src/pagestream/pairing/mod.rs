@@ -10,16 +10,17 @@
 //!   evidence allows, and says nothing until one is left.
 
 mod echoed;
+mod lost;
 mod ordered;
 
 use std::collections::VecDeque;
 
 use record::{Kind, Protocol, Timestamp};
 
+use self::lost::{Lost, count_of_requests};
 use self::ordered::Alignments;
 use super::answer::Answer;
 use super::emit::{Asked, Emitter};
-use super::layout;
 use super::request::{ClientMessage, Request};
 
 /// A request unanswered for so long is given up: computes do the same (`pageserver_response_disconnect_timeout`, 150 s).
@@ -27,6 +28,9 @@ pub(crate) const GIVE_UP_NS: u64 = 150_000_000_000;
 
 /// Requests of one connection that may wait for answers. Computes stop at 1,024 (`neon.readahead_buffer_size`).
 pub(crate) const MAX_PENDING: usize = 4096;
+
+/// Places in the order that one connection may have: a hole behind each request, and one before the first.
+const MAX_SLOTS: usize = 2 * MAX_PENDING + 1;
 
 /// Answers of one connection that may wait until a hole among the requests before them is settled.
 pub(crate) const MAX_WAITING: usize = 1024;
@@ -40,19 +44,6 @@ enum Slot {
     Nameless(Timestamp),
     /// Requests that the capture missed, or whose time has run out.
     Lost(Lost),
-}
-
-/// How many requests a hole holds.
-#[derive(Debug, Clone, Copy)]
-struct Lost {
-    fewest: u32,
-    most: u32,
-    /// How many of them have been counted as lost and not been seen by their answers yet.
-    counted: u32,
-    /// When they arrived, where that is known: they lay in one packet that the snap length cut.
-    at: Option<Timestamp>,
-    /// The hole's end is not known yet.
-    open: bool,
 }
 
 /// What is known about the arrival of a request.
@@ -125,7 +116,7 @@ impl Pairing {
     pub(crate) fn joined(version: Protocol) -> Self {
         let mut pairing = Self::from_start(version, None);
         if version == Protocol::V3 {
-            pairing.slots.push_back(Slot::Lost(Lost { fewest: 0, most: u32::MAX, counted: 0, at: None, open: false }));
+            pairing.slots.push_back(Slot::Lost(Lost::unbounded()));
         } else {
             pairing.alignments = Some(Alignments::joined());
         }
@@ -176,7 +167,10 @@ impl Pairing {
         let is_unbroken = self.alignments.is_none() && self.slots.len() == self.pending && !self.answers_lost;
         let is_counted = is_unbroken && arrival.countable && self.waiting.is_empty();
         let depth = is_counted.then(|| u32::try_from(self.pending.saturating_add(1)).ok()).flatten();
-        let Arrival { at: arrived, known: arrival_known, epoch, .. } = arrival;
+        // A lost request may have asked for the same, and without ids nothing in the records would tell whose time this is.
+        let is_alone = self.version == Protocol::V3 || self.slots.len() == self.pending;
+        let Arrival { at: arrived, known, epoch, .. } = arrival;
+        let arrival_known = known && is_alone;
         let asked = Asked { request, arrived, arrival_known, depth, seq, epoch };
         if let Some(alignments) = &mut self.alignments {
             // What was asked while the order is unknown is recorded at once; only its kind is kept, as evidence.
@@ -222,14 +216,23 @@ impl Pairing {
     pub(crate) fn request_unread(&mut self, at: Option<Timestamp>, out: &mut Emitter<'_>) {
         out.stats.lost_requests = out.stats.lost_requests.saturating_add(1);
         self.next_seq = self.next_seq.map(|seq| seq.saturating_add(1));
-        match (&mut self.alignments, self.slots.back_mut()) {
-            (Some(alignments), _) => alignments.requests_lost(1, 1),
-            (None, Some(Slot::Lost(lost))) => {
-                lost.at = lost.at.filter(|&earlier| Some(earlier) == at);
-                (lost.fewest, lost.most) = (lost.fewest.saturating_add(1), lost.most.saturating_add(1));
-                lost.counted = lost.counted.saturating_add(1);
+        match &mut self.alignments {
+            Some(alignments) => alignments.requests_lost(1, 1),
+            None => self.push_hole(Lost::exactly(1, 1, at), out),
+        }
+    }
+
+    fn push_hole(&mut self, lost: Lost, out: &mut Emitter<'_>) {
+        if self.slots.len() < MAX_SLOTS {
+            return self.slots.push_back(Slot::Lost(lost));
+        }
+        match self.version {
+            Protocol::V1 | Protocol::V2 => self.forget_order(out),
+            Protocol::V3 => {
+                self.slots.retain(|slot| !matches!(slot, Slot::Lost(_)));
+                self.slots.push_front(Slot::Lost(Lost::unbounded()));
+                self.slots.push_back(Slot::Lost(lost));
             }
-            (None, _) => self.slots.push_back(Slot::Lost(Lost { fewest: 1, most: 1, counted: 1, at, open: false })),
         }
     }
 
@@ -251,17 +254,14 @@ impl Pairing {
             return;
         }
         match self.slots.back_mut() {
-            Some(Slot::Lost(lost)) => (lost.at, lost.open) = (lost.at.filter(|&earlier| Some(earlier) == at), true),
-            _ => self.slots.push_back(Slot::Lost(Lost { fewest: 0, most: 0, counted: 0, at, open: true })),
-        }
-        if self.version != Protocol::V3 {
-            self.merge_holes(out);
+            Some(Slot::Lost(lost)) if lost.open => lost.at = lost.at.filter(|&earlier| Some(earlier) == at),
+            _ => self.push_hole(Lost::begun(at), out),
         }
     }
 
     /// The hole among the requests turned out not to lie in one packet.
     pub(crate) fn requests_lost_time_unknown(&mut self) {
-        if let Some(Slot::Lost(lost)) = self.slots.back_mut() {
+        if let Some(Slot::Lost(lost)) = self.slots.back_mut().filter(|slot| slot.is_open()) {
             lost.at = None;
         }
     }
@@ -278,14 +278,8 @@ impl Pairing {
             alignments.requests_lost(fewest, most);
             return;
         }
-        if let Some(Slot::Lost(lost)) = self.slots.back_mut() {
-            lost.fewest = lost.fewest.saturating_add(fewest);
-            lost.most = lost.most.saturating_add(most);
-            lost.counted = lost.counted.saturating_add(fewest);
-            lost.open = false;
-        }
-        if self.version != Protocol::V3 {
-            self.merge_holes(out);
+        if let Some(Slot::Lost(lost)) = self.slots.back_mut().filter(|slot| slot.is_open()) {
+            lost.end(self.version, bytes);
         }
     }
 
@@ -353,8 +347,7 @@ impl Pairing {
         if self.version == Protocol::V3 {
             self.slots.remove(place);
         } else if let Some(slot) = self.slots.get_mut(place) {
-            *slot = Slot::Lost(Lost { fewest: 1, most: 1, counted: 0, at: None, open: false });
-            self.merge_holes(out);
+            *slot = Slot::Lost(Lost::exactly(1, 0, None));
         }
     }
 
@@ -385,6 +378,11 @@ impl Slot {
         }
     }
 
+    /// Whether it is a hole whose end is not known yet.
+    fn is_open(&self) -> bool {
+        matches!(self, Self::Lost(lost) if lost.open)
+    }
+
     fn kind(&self) -> Option<Kind> {
         match self {
             Self::Asked(asked) => Some(asked.request.target.kind()),
@@ -395,17 +393,6 @@ impl Slot {
 
 /// Bytes of CopyData's tag and length in front of each body.
 const COPY_HEADER_BYTES: u64 = 5;
-
-/// The fewest and the most whole requests that so many bytes can be.
-fn count_of_requests(version: Protocol, bytes: u64) -> (u32, u32) {
-    let length = |kind: Kind| COPY_HEADER_BYTES.saturating_add(layout::request_body_bytes(version, kind).into());
-    let longest = Kind::ALL.iter().map(|&kind| length(kind)).max().unwrap_or(1);
-    let shortest = Kind::ALL.iter().map(|&kind| length(kind)).min().unwrap_or(1);
-    let narrow = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
-    let fewest = narrow(bytes.div_ceil(longest.max(1)));
-    let most = narrow(bytes.checked_div(shortest).unwrap_or(0));
-    (fewest, most.max(fewest))
-}
 
 #[cfg(test)]
 mod tests;

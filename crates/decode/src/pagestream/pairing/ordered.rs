@@ -10,8 +10,9 @@ use std::collections::VecDeque;
 
 use record::{Kind, Pairing as How};
 
-use super::{AnswersLost, Lost, Pairing, Slot};
-use crate::pagestream::answer::Answer;
+use super::lost::{Lost, Payment};
+use super::{AnswersLost, Pairing, Slot};
+use crate::pagestream::answer::{Answer, Outcome};
 use crate::pagestream::emit::Emitter;
 use crate::pagestream::layout;
 
@@ -32,9 +33,10 @@ pub(super) struct Alignments {
 }
 
 impl Alignments {
-    /// A connection joined in the middle may owe any number of answers up to what a client keeps in flight.
+    /// A connection joined in the middle may owe any number of answers up to what a client keeps in flight. And before its
+    /// framing was found, answers may have passed by to requests that turn up only now.
     pub(super) fn joined() -> Self {
-        Self { debts: (0..=MAX_IN_FLIGHT).collect(), kinds: VecDeque::new() }
+        Self { debts: (-MAX_IN_FLIGHT..=MAX_IN_FLIGHT).collect(), kinds: VecDeque::new() }
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
@@ -126,12 +128,15 @@ impl Pairing {
             match self.slots.front().copied() {
                 None if unsettled => return false,
                 Some(Slot::Lost(lost)) if lost.open => return false,
-                Some(Slot::Lost(lost)) if lost.fewest == lost.most => return self.pay_lost(lost),
+                Some(Slot::Lost(_)) => {
+                    if self.pay_front(answer, out) {
+                        return true;
+                    }
+                }
                 Some(slot @ (Slot::Asked(_) | Slot::Nameless(_))) if self.is_answered_by(slot, answer) => {
                     self.close_front(slot, answer, out);
                     return true;
                 }
-                Some(Slot::Lost(_)) => self.lose_order(out),
                 // An answer too many, or of another kind than what was asked: something was missed that left no trace.
                 None | Some(_) => self.forget_order(out),
             }
@@ -153,18 +158,29 @@ impl Pairing {
         self.pending = self.pending.saturating_sub(1);
         if let Slot::Asked(asked) = slot {
             match answer.head.outcome {
-                super::super::answer::Outcome::Unread => out.suspect(&asked),
+                Outcome::Unread => out.suspect(&asked),
                 _ => out.answered(&asked, answer, How::Fifo),
             }
         }
     }
 
-    /// An answer to one of a known number of lost requests.
-    fn pay_lost(&mut self, lost: Lost) -> bool {
-        self.slots.pop_front();
-        if lost.most > 1 {
-            let left = lost.most.saturating_sub(1);
-            self.slots.push_front(Slot::Lost(Lost { fewest: left, most: left, ..lost }));
+    /// Takes the answer for one to the hole at the front; false where that is not sure.
+    fn pay_front(&mut self, answer: &Answer, out: &mut Emitter<'_>) -> bool {
+        let Some(Slot::Lost(lost)) = self.slots.front_mut() else { return false };
+        let kind = match answer.head.outcome {
+            Outcome::Ok(kind) => Some(kind),
+            Outcome::Error | Outcome::Test | Outcome::Unread => None,
+        };
+        let payment = lost.pay(self.version, kind);
+        if payment == Payment::Refused {
+            self.forget_order(out);
+            return false;
+        }
+        if lost.is_paid() {
+            self.slots.pop_front();
+        }
+        if payment == Payment::Unclear {
+            self.lose_order(out);
         }
         true
     }
@@ -174,7 +190,7 @@ impl Pairing {
         let Some(owed) = owed else { return };
         self.alignments = None;
         if owed > 0 {
-            self.slots.push_front(Slot::Lost(Lost { fewest: owed, most: owed, counted: 0, at: None, open: false }));
+            self.slots.push_front(Slot::Lost(Lost::exactly(owed, 0, None)));
         }
     }
 
@@ -201,40 +217,6 @@ impl Pairing {
         }
         self.pending = 0;
         self.alignments = Some(alignments);
-    }
-
-    /// Keeps at most one hole of unknown content in the queue. The requests between two of them are voided: nothing that
-    /// comes later could tell their answers, or even how many requests went before them.
-    pub(super) fn merge_holes(&mut self, out: &mut Emitter<'_>) {
-        let is_hole = |slot: &Slot| matches!(slot, Slot::Lost(_));
-        let (Some(first), Some(last)) = (self.slots.iter().position(is_hole), self.slots.iter().rposition(is_hole))
-        else {
-            return;
-        };
-        let is_exact = |slot: &Slot| matches!(slot, Slot::Lost(lost) if lost.fewest == lost.most && !lost.open);
-        if first == last || self.slots.iter().filter(|slot| is_hole(slot)).all(is_exact) {
-            return;
-        }
-        let mut merged = Lost { fewest: 0, most: 0, counted: 0, at: None, open: false };
-        for slot in self.slots.drain(first..=last) {
-            let (low, high) = match slot {
-                Slot::Lost(lost) => {
-                    merged.open |= lost.open;
-                    (lost.fewest, lost.most)
-                }
-                Slot::Asked(asked) => {
-                    self.pending = self.pending.saturating_sub(1);
-                    out.suspect(&asked);
-                    (1, 1)
-                }
-                Slot::Nameless(_) => {
-                    self.pending = self.pending.saturating_sub(1);
-                    (1, 1)
-                }
-            };
-            (merged.fewest, merged.most) = (merged.fewest.saturating_add(low), merged.most.saturating_add(high));
-        }
-        self.slots.insert(first, Slot::Lost(merged));
     }
 
     pub(super) fn answers_lost_ordered(&mut self, loss: AnswersLost, out: &mut Emitter<'_>) {

@@ -130,11 +130,19 @@ fn one_lost_request_of_known_length_leaves_the_order_proven() {
 }
 
 #[test]
-fn an_unknown_number_of_lost_requests_makes_what_follows_suspect() {
+fn the_kinds_of_the_answers_say_how_many_requests_were_lost() {
     let mut table = Table::v2();
     // 78 bytes are two GetPage or three DbSize requests.
     table.ask(page(1)).lose_requests(78).ask(page(4));
     table.answer(page(1)).answer(page(2)).answer(page(3)).answer(page(4)).end();
+    assert_eq!(table.told(), ["1 fifo 20", "4 fifo 40"]);
+}
+
+#[test]
+fn an_answer_that_fits_no_lost_request_makes_what_follows_suspect() {
+    let mut table = Table::v2();
+    table.ask(page(1)).lose_requests(78).ask(page(4));
+    table.answer(page(1)).answer(page(2)).answer(NBLOCKS).answer(page(4)).end();
     assert_eq!(table.told(), ["1 fifo 20", "4 suspect ?"]);
     assert_eq!(table.records[1].status, Status::Unknown);
 }
@@ -239,12 +247,4 @@ fn the_end_leaves_what_is_pending_unanswered() {
     table.ask(page(1)).ask(page(2)).answer(page(1)).end();
     assert_eq!(table.told(), ["1 exact 20", "2 request_only ?"]);
     assert_eq!(table.records[1].status, Status::Unanswered);
-}
-
-#[test]
-fn lengths_that_leave_one_number_of_requests_are_told_from_others() {
-    assert_eq!(count_of_requests(Protocol::V2, 39), (1, 1));
-    assert_eq!(count_of_requests(Protocol::V2, 78), (2, 3));
-    assert_eq!(count_of_requests(Protocol::V3, 47), (1, 1));
-    assert_eq!(count_of_requests(Protocol::V3, 0), (0, 0));
 }
