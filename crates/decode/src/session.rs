@@ -402,8 +402,7 @@ impl Session {
     /// The stream ends here: an answer that is passing by will not be whole, but it has begun.
     pub(crate) fn cut_answer(&mut self, world: &mut World<'_>) {
         let (unsettled, is_answering_whole) = (false, false);
-        let passed =
-            Passed { last_at: None, is_timed: false, deliverable: world.now, unsettled, is_answering_whole };
+        let passed = Passed { last_at: None, is_timed: false, deliverable: world.now, unsettled, is_answering_whole };
         self.answer_end(passed, world);
     }
 

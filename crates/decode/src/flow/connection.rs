@@ -239,7 +239,7 @@ impl Connection {
                 Ready::Data(held) => {
                     let span = Span { offset: held.offset, len: held.len, bytes: &held.bytes, at: held.at };
                     // A request counts from when it could be delivered, an answer from when it came.
-                    let is_known = !held.late && !(side == Side::Client && held.stalled);
+                    let is_known = !(held.late || side == Side::Client && held.stalled);
                     self.deliver_span(side, span, (0, is_known.then_some(held.at)), world);
                     buffers.release(held.bytes);
                 }
@@ -276,8 +276,7 @@ impl Connection {
             }
             self.note_foreign(side, &chunk);
             let unsettled = self.is_unsettled();
-            let is_answering_whole =
-                !self.halves.server.has_hole() && self.readers.server.framing() == Framing::Typed;
+            let is_answering_whole = !self.halves.server.has_hole() && self.readers.server.framing() == Framing::Typed;
             let (reader, other) = self.readers.both_mut(side);
             let framing = reader.framing();
             let Some(step) = reader.step(&mut chunk) else { return };

@@ -125,7 +125,9 @@ fn one_lost_request_of_known_length_leaves_the_order_proven() {
     let mut table = Table::v2();
     table.ask(page(1)).lose_requests(GETPAGE_V2).ask(page(3));
     table.answer(page(1)).answer(page(2)).answer(page(3));
-    assert_eq!(table.told(), ["1 fifo 20", "3 fifo 30"]);
+    table.ask(page(4)).answer(page(4));
+    // The lost request may have asked for block 3, too.
+    assert_eq!(table.told(), ["1 fifo 20", "3 fifo ?", "4 fifo 10"]);
     assert_eq!(table.stats.lost_requests, 1);
 }
 
@@ -135,7 +137,7 @@ fn the_kinds_of_the_answers_say_how_many_requests_were_lost() {
     // 78 bytes are two GetPage or three DbSize requests.
     table.ask(page(1)).lose_requests(78).ask(page(4));
     table.answer(page(1)).answer(page(2)).answer(page(3)).answer(page(4)).end();
-    assert_eq!(table.told(), ["1 fifo 20", "4 fifo 40"]);
+    assert_eq!(table.told(), ["1 fifo 20", "4 fifo ?"]);
 }
 
 #[test]
@@ -199,7 +201,7 @@ fn a_request_given_up_keeps_its_place_in_version_2() {
     let now = table.tick();
     table.with(|pairing, out| pairing.expire(now, out));
     table.ask(page(2)).answer(page(1)).answer(page(2));
-    assert_eq!(table.told(), ["1 request_only ?", "2 fifo 20"]);
+    assert_eq!(table.told(), ["1 request_only ?", "2 fifo ?"]);
 }
 
 #[test]
