@@ -260,8 +260,11 @@ impl Session {
                 Phase::Pagestream => self.end_pagestream(world),
                 _ => {}
             },
+            // Before the grant it is the start-up's: the client's direction may be read ahead of the server's.
+            b'Z' if self.phase == Phase::Pagestream && !self.is_copy_both && !self.is_joined => {}
             b'Z' | b'c' if self.phase == Phase::Pagestream => self.end_pagestream(world),
             tag if tag.is_ascii_alphanumeric() && self.phase != Phase::Pagestream => {}
+            b'N' | b'S' | b'C' | b'A' | b'R' | b'K' if !self.is_copy_both => {}
             b'N' | b'S' | b'C' | b'A' => {}
             _ => return self.unexpected(world),
         }

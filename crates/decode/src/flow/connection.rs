@@ -19,6 +19,10 @@ use crate::wire::Segment;
 /// reorder packets by microseconds.
 const CLOCK_TOLERANCE_NS: u64 = 1_000_000;
 
+/// So many segments in a row that come after their acknowledgement are no retransmissions of what the capture missed, which
+/// are few and far between: one direction's stamps, or its packets, are behind the other's.
+const LATE_IN_A_ROW: u8 = 4;
+
 /// An unidentified connection that shows nothing of a pagestream in so many bytes is none: a hundred page answers.
 const MAX_UNIDENTIFIED_BYTES: u64 = 1 << 20;
 
@@ -37,6 +41,8 @@ pub(crate) struct Connection {
     in_order_at: Pair<Timestamp>,
     /// Latest stamp of each direction.
     stamped_at: Pair<Timestamp>,
+    /// Segments of each direction that came after their acknowledgement, in a row.
+    late_in_a_row: Pair<u8>,
     /// Whether a segment of this side was seen.
     pub(crate) seen: Pair<bool>,
     /// It is over; what still comes belongs to it and is passed over.
@@ -65,6 +71,7 @@ impl Connection {
             recent: Pair { client: RecentSegments::default(), server: RecentSegments::default() },
             in_order_at: Pair { client: Timestamp(0), server: Timestamp(0) },
             stamped_at: Pair { client: Timestamp(0), server: Timestamp(0) },
+            late_in_a_row: Pair { client: 0, server: 0 },
             seen: Pair { client: false, server: false },
             is_closed: false,
         }
@@ -130,6 +137,9 @@ impl Connection {
         // A reset that answers a closed port has no sequence number of its own.
         if !segment.flags.rst() {
             sender.begin_at(SeqNum(segment.seq).plus(u64::from(segment.flags.syn())));
+            if segment.flags.syn() {
+                sender.anchor();
+            }
         }
         if segment.flags.ack() {
             let ack = SeqNum(segment.ack);
@@ -148,7 +158,14 @@ impl Connection {
     fn compare_clocks(&mut self, side: Side, world: &mut World<'_>) {
         *self.stamped_at.of_mut(side) = world.now;
         let other = *self.stamped_at.of(side.other());
-        if !self.session.identity.clocks_disagree && other.since(world.now) > Some(CLOCK_TOLERANCE_NS) {
+        if other.since(world.now) > Some(CLOCK_TOLERANCE_NS) {
+            self.distrust_clocks(world);
+        }
+    }
+
+    /// No latency of this connection is believed any more.
+    fn distrust_clocks(&mut self, world: &mut World<'_>) {
+        if !self.session.identity.clocks_disagree {
             self.session.identity.clocks_disagree = true;
             world.stats.clock_conflicts = world.stats.clock_conflicts.saturating_add(1);
         }
@@ -168,7 +185,13 @@ impl Connection {
             }
             Accepted::InOrder { skip, late } => {
                 half.advance(span.len.saturating_sub(skip));
-                let at = (!late).then_some(span.at);
+                let is_known = !late && (side == Side::Server || half.is_anchored());
+                let in_a_row = self.late_in_a_row.of_mut(side);
+                *in_a_row = if late { in_a_row.saturating_add(1) } else { 0 };
+                if *in_a_row >= LATE_IN_A_ROW {
+                    self.distrust_clocks(world);
+                }
+                let at = is_known.then_some(span.at);
                 self.deliver_span(side, span, (skip, at), world);
             }
         }

@@ -113,6 +113,8 @@ pub(crate) struct HalfStream {
     next: u64,
     /// The highest offset that the receiver has acknowledged.
     acked: u64,
+    /// When it did so.
+    acked_at: Timestamp,
     /// The offset that had been acknowledged a grace ago: holes before it will not be filled any more.
     settled: u64,
     /// What will be `settled` at that time.
@@ -121,6 +123,9 @@ pub(crate) struct HalfStream {
     hole_since: Option<Timestamp>,
     held: Vec<Held>,
     held_bytes: usize,
+    /// Whether the receiver is known to have all that came before this stream's first byte: from a SYN, or from an
+    /// acknowledgement. The first segment seen of a connection joined in the middle may have overtaken others.
+    is_anchored: bool,
     /// Where the receiver last said that it misses bytes.
     reported_hole: Option<u64>,
     /// Where the sender's FIN ends the stream.
@@ -133,11 +138,13 @@ impl HalfStream {
             next_seq: None,
             next: ORIGIN,
             acked: ORIGIN,
+            acked_at: Timestamp(0),
             settled: 0,
             settling: None,
             hole_since: None,
             held: Vec::new(),
             held_bytes: 0,
+            is_anchored: false,
             reported_hole: None,
             fin: None,
         }
@@ -149,6 +156,15 @@ impl HalfStream {
         if self.next_seq.is_none() {
             self.next_seq = Some(seq);
         }
+    }
+
+    /// Nothing comes before this stream's first byte.
+    pub(crate) fn anchor(&mut self) {
+        self.is_anchored = true;
+    }
+
+    pub(crate) fn is_anchored(&self) -> bool {
+        self.is_anchored
     }
 
     pub(crate) fn is_known(&self) -> bool {
@@ -185,10 +201,11 @@ impl HalfStream {
     pub(crate) fn acknowledge(&mut self, offset: u64, now: Timestamp) {
         // The acknowledgement of a FIN counts one number that is no byte.
         let offset = offset.min(self.fin.unwrap_or(u64::MAX));
+        self.is_anchored |= offset >= ORIGIN;
         if offset <= self.acked {
             return;
         }
-        self.acked = offset;
+        (self.acked, self.acked_at) = (offset, now);
         self.reported_hole = self.reported_hole.filter(|&hole| hole >= offset);
         if offset > self.next && self.settling.is_none() {
             self.settling = Some((offset, now.plus(ACK_GRACE_NS)));
@@ -294,7 +311,7 @@ impl HalfStream {
         self.settle(now);
         let first = self.held.first();
         let hole_end = match first {
-            Some(first) if first.offset <= self.next => return self.pop_held(now).map(Ready::Data),
+            Some(first) if first.offset <= self.next => return self.pop_held().map(Ready::Data),
             Some(first) => first.offset,
             None if self.acked > self.next => self.acked.min(self.fin.unwrap_or(u64::MAX)),
             None => {
@@ -316,21 +333,23 @@ impl HalfStream {
         Some(Ready::Gap { len })
     }
 
-    fn pop_held(&mut self, now: Timestamp) -> Option<Held> {
+    fn pop_held(&mut self) -> Option<Held> {
         if self.held.is_empty() {
             return None;
         }
         let held = self.held.remove(0);
         self.held_bytes = self.held_bytes.saturating_sub(held.bytes.len()).saturating_sub(HELD_OVERHEAD_BYTES);
         self.advance(held.len);
-        self.hole_since = (!self.held.is_empty()).then_some(now);
+        // What is held now has been waiting for longer than since now.
+        self.hole_since = self.held.first().map(|next| next.at);
         Some(held)
     }
 
     fn settle(&mut self, now: Timestamp) {
         let Some((offset, _)) = self.settling.filter(|&(_, due)| now >= due) else { return };
-        self.settled = offset;
-        self.settling = (self.acked > offset).then(|| (self.acked, now.plus(ACK_GRACE_NS)));
+        let due = self.acked_at.plus(ACK_GRACE_NS);
+        self.settled = if now >= due { self.acked } else { offset };
+        self.settling = (self.acked > self.settled).then_some((self.acked, due));
     }
 
     /// All that the receiver has acknowledged is settled at once: waiting longer would cost more than it could bring.

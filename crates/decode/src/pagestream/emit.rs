@@ -84,13 +84,14 @@ impl Emitter<'_> {
     }
 
     fn asked(&self, asked: &Asked, status: Status, pairing: How) -> Record {
-        let Identity { client, server, owner, attribution, backend_pid, .. } = *self.identity;
+        let Identity { client, server, owner, attribution, backend_pid, clocks_disagree } = *self.identity;
         let Request { reqid, request_lsn, not_modified_since, target } = asked.request;
         Record {
             time: asked.arrived,
             latency_ns: None,
             transfer_ns: None,
-            depth: asked.depth,
+            // Which requests had been answered by then is as uncertain as the latency.
+            depth: asked.depth.filter(|_| !clocks_disagree),
             owner,
             attribution,
             target,
