@@ -1,0 +1,136 @@
+//! What a damaged capture cannot tell any more.
+//!
+//! A segment that crossed the wire twice is known as such by its first copy, or by an acknowledgement that was captured
+//! between the two. Where a capture has lost both, the time of the second copy is all there is. And a segment that was
+//! overtaken held up those before it, which shows by itself, or by the receiver's duplicate acknowledgements. Cases in
+//! which all such evidence is gone are no fault of whoever reads the capture; they are counted apart.
+
+use std::collections::{HashMap, HashSet};
+use std::net::SocketAddr;
+
+use decode::Packet;
+use decode::wire::{Segment, WireEnd};
+
+use crate::tape::each_segment;
+
+/// One data segment whose bytes came again later.
+struct Repeated {
+    from: SocketAddr,
+    to: SocketAddr,
+    first: (u64, u32),
+    seq: u32,
+    len: u32,
+}
+
+/// One data segment that came after others which it should have preceded.
+struct Overtaken {
+    from: SocketAddr,
+    to: SocketAddr,
+    mark: (u64, u32),
+    seq: u32,
+    /// When the first one overtook it.
+    since_ns: u64,
+}
+
+/// The retransmissions and the disorder of a whole capture.
+pub(crate) struct Retransmissions {
+    repeated: Vec<Repeated>,
+    overtaken: Vec<Overtaken>,
+}
+
+fn address(end: WireEnd) -> SocketAddr {
+    SocketAddr::new(end.addr, end.port)
+}
+
+/// What tells one captured packet from all others of the capture well enough.
+fn mark(packet: &Packet<'_>, segment: &Segment<'_>) -> (u64, u32) {
+    (packet.time.0, segment.seq)
+}
+
+fn is_before(a: u32, b: u32) -> bool {
+    a.wrapping_sub(b).cast_signed() < 0
+}
+
+impl Retransmissions {
+    pub(crate) fn of(packets: &[Packet<'_>]) -> Self {
+        let mut sent: HashMap<(SocketAddr, SocketAddr), Vec<(u32, u32, (u64, u32))>> = HashMap::new();
+        let (mut repeated, mut overtaken) = (Vec::new(), Vec::new());
+        each_segment(packets, |at, segment| {
+            if segment.payload_len == 0 {
+                return;
+            }
+            let (from, to) = (address(segment.source), address(segment.destination));
+            let (seq, end) = (segment.seq, segment.seq.wrapping_add(segment.payload_len));
+            let earlier = sent.entry((from, to)).or_default();
+            for &(other_seq, other_end, first) in earlier.iter().rev().take(512) {
+                if is_before(other_seq, end) && is_before(seq, other_end) {
+                    repeated.push(Repeated { from, to, first, seq: other_seq, len: other_end.wrapping_sub(other_seq) });
+                }
+            }
+            let mark = mark(&packets[at], segment);
+            let by = earlier.iter().rev().take(512).filter(|(other, _, _)| is_before(seq, *other)).last();
+            if let Some(&(_, _, (since_ns, _))) = by {
+                overtaken.push(Overtaken { from, to, mark, seq, since_ns });
+            }
+            earlier.push((seq, end, mark));
+        });
+        Self { repeated, overtaken }
+    }
+
+    /// The ends of connections of which `packets` have lost evidence.
+    pub(crate) fn without_evidence(&self, packets: &[Packet<'_>]) -> HashSet<SocketAddr> {
+        let mut marks = HashSet::new();
+        each_segment(packets, |at, segment| {
+            marks.insert(mark(&packets[at], segment));
+        });
+        let mut ends = self.unseen_repetitions(packets, &marks);
+        ends.extend(self.unseen_disorder(packets, &marks));
+        ends
+    }
+
+    /// Those where an overtaken segment is missing, and so is every duplicate acknowledgement from when it was missed.
+    fn unseen_disorder(&self, packets: &[Packet<'_>], marks: &HashSet<(u64, u32)>) -> HashSet<SocketAddr> {
+        let lost: Vec<&Overtaken> =
+            self.overtaken.iter().filter(|overtaken| !marks.contains(&overtaken.mark)).collect();
+        let mut is_reported = vec![false; lost.len()];
+        if lost.is_empty() {
+            return HashSet::new();
+        }
+        each_segment(packets, |at, segment| {
+            let (from, to, time) = (address(segment.source), address(segment.destination), packets[at].time.0);
+            for (overtaken, is_reported) in lost.iter().zip(&mut is_reported) {
+                let is_within = (overtaken.since_ns..=overtaken.mark.0).contains(&time);
+                let is_answer = (overtaken.from, overtaken.to) == (to, from) && segment.payload_len == 0;
+                *is_reported |= is_within && is_answer && segment.sacks && segment.ack == overtaken.seq;
+            }
+        });
+        let unreported = lost.iter().zip(is_reported).filter(|(_, is_reported)| !is_reported);
+        unreported.flat_map(|(overtaken, _)| [overtaken.from, overtaken.to]).collect()
+    }
+
+    /// Those where a later copy of a segment is there without its first one, and without an acknowledgement before that copy.
+    fn unseen_repetitions(&self, packets: &[Packet<'_>], marks: &HashSet<(u64, u32)>) -> HashSet<SocketAddr> {
+        let lost: Vec<&Repeated> = self.repeated.iter().filter(|repeated| !marks.contains(&repeated.first)).collect();
+        let mut acknowledged = vec![false; lost.len()];
+        let mut clients = HashSet::new();
+        if lost.is_empty() {
+            return clients;
+        }
+        each_segment(packets, |_, segment| {
+            let (from, to) = (address(segment.source), address(segment.destination));
+            for (repeated, acknowledged) in lost.iter().zip(&mut acknowledged) {
+                if (repeated.from, repeated.to) == (to, from) && segment.flags.ack() {
+                    *acknowledged |= is_before(repeated.seq, segment.ack);
+                }
+                let end = segment.seq.wrapping_add(segment.payload_len);
+                let overlaps = segment.payload_len > 0
+                    && is_before(repeated.seq, end)
+                    && is_before(segment.seq, repeated.seq.wrapping_add(repeated.len));
+                if (repeated.from, repeated.to) == (from, to) && overlaps && !*acknowledged {
+                    clients.extend([from, to]);
+                }
+            }
+        });
+        clients
+    }
+}
