@@ -45,6 +45,11 @@ impl Pipeline {
         Ledger { write_failed, kept: self.ledger.kept.saturating_sub(write_failed), ..self.ledger }
     }
 
+    /// How many tenants have requests that were kept.
+    pub fn tenants(&self) -> usize {
+        self.summary.tenants()
+    }
+
     /// The report of what was kept.
     pub fn report(&self, capture: CaptureFacts) -> Report {
         self.summary.report(capture)

@@ -7,9 +7,11 @@ use analysis::summary::CaptureFacts;
 use anyhow::anyhow;
 use decode::Decoder;
 
+#[cfg(feature = "live")]
+use crate::capture::live::Live;
 use crate::capture::{Files, Source};
 use crate::facts::{exceeds, facts};
-use crate::flags::Settings;
+use crate::flags::{Input, Settings};
 use crate::notes::notes;
 use crate::pipeline::Pipeline;
 use crate::progress::ProgressLine;
@@ -45,15 +47,27 @@ impl Ended {
 /// Where an input cannot be read (to its end), or an output cannot be written. What was read before is in the outputs
 /// nevertheless.
 pub fn run(settings: Settings) -> anyhow::Result<Ended> {
-    let mut source = Files::open(&settings.read)?;
+    match &settings.input {
+        Input::Files(paths) => run_from(Files::open(paths)?, &settings),
+        #[cfg(feature = "live")]
+        Input::Live(options) => run_from(Live::open(options.clone())?, &settings),
+        #[cfg(not(feature = "live"))]
+        Input::Live(_) => Err(anyhow!(
+            "--iface: this pagesniff was built without live capture; build it with the feature 'live', or capture with \
+             tcpdump and read that with --read"
+        )),
+    }
+}
+
+fn run_from(mut source: impl Source, settings: &Settings) -> anyhow::Result<Ended> {
     let summary = settings.summary.as_ref().map(SummaryOut::open).transpose()?;
     let mut decoder = Decoder::new(settings.decode.clone());
-    let mut pipeline = Pipeline::new(settings.filter.clone(), records(&settings));
-    let mut progress = ProgressLine::new(wants_progress(&settings));
+    let mut pipeline = Pipeline::new(settings.filter.clone(), records(settings));
+    let mut progress = ProgressLine::new(wants_progress(settings));
 
     let read = worker::run(&mut source, &mut decoder, &mut pipeline, &mut progress);
 
-    let facts = gather(&settings, &source, &decoder, &pipeline, read.is_ok());
+    let facts = gather(settings, &source, &decoder, &pipeline, read.is_ok());
     let too_much_loss = settings.max_loss.is_some_and(|most| exceeds(most, &facts));
     let report = pipeline.report(facts);
     let records_ended = match pipeline.into_write_error() {
@@ -87,8 +101,9 @@ pub fn output_outcome(written: io::Result<()>) -> anyhow::Result<Ended> {
 
 fn records(settings: &Settings) -> Option<RecordWriter> {
     let stdout = io::stdout();
-    // A pipe may be somebody's live capture.
-    let prompt = stdout.is_terminal() || settings.read.iter().any(|path| path.as_os_str() == "-");
+    // A pipe may be somebody's live capture. Our own writes whatever there is as soon as no packet is at hand.
+    let from_pipe = matches!(&settings.input, Input::Files(paths) if paths.iter().any(|path| path.as_os_str() == "-"));
+    let prompt = stdout.is_terminal() || from_pipe;
     let pace = if prompt { Pace::EachRecord } else { Pace::Pieces };
     settings.format.map(|format| RecordWriter::new(format, pace, Box::new(stdout.lock())))
 }

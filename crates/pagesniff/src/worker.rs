@@ -20,15 +20,21 @@ pub fn run(
 ) -> Result<(), CaptureError> {
     let outcome = loop {
         match source.next_event() {
-            Ok(Event::Packet(packet)) => decoder.packet(&packet, pipeline),
-            Ok(Event::Idle) => pipeline.flush(),
+            Ok(Event::Packet(packet)) => {
+                decoder.packet(&packet, pipeline);
+                progress.step(source, pipeline);
+            }
+            Ok(Event::Idle { now }) => {
+                decoder.idle(now, pipeline);
+                pipeline.flush();
+                progress.look(source, pipeline);
+            }
             Ok(Event::End) => break Ok(()),
             Err(error) => break Err(error),
         }
         if pipeline.write_error().is_some() {
             break Ok(());
         }
-        progress.step(source, decoder);
     };
     decoder.finish(pipeline);
     pipeline.flush();

@@ -13,7 +13,7 @@ mod latency;
 mod report;
 mod tenant;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use record::{Pairing, Record, TenantTimeline};
 
@@ -106,6 +106,12 @@ impl Summary {
     /// How many records were taken.
     pub fn records(&self) -> u64 {
         self.total.requests()
+    }
+
+    /// How many tenants have a row of their own.
+    pub fn tenants(&self) -> usize {
+        let tenants = self.rows.iter().filter_map(|row| row.owner.map(|owner| owner.tenant));
+        tenants.collect::<HashSet<_>>().len()
     }
 
     /// The row of that owner, made where there is room for one more.

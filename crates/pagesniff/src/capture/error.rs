@@ -78,6 +78,10 @@ pub enum CaptureError {
         /// By <https://www.tcpdump.org/linktypes.html>.
         number: u32,
     },
+    /// An interface cannot be captured from.
+    #[cfg(feature = "live")]
+    #[error(transparent)]
+    Live(#[from] super::live::LiveError),
     /// The file contradicts its format before its first packet, so that nothing of it can be used.
     #[error("{file}: damaged at byte {offset}: {what}; no packet comes before that: capture or copy it again")]
     Damaged {

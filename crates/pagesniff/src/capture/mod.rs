@@ -1,4 +1,4 @@
-//! Where packets come from: capture files now, an interface later. Bytes in, [`decode::Packet`] out.
+//! Where packets come from: capture files, or an interface ([`live`]). Bytes in, [`decode::Packet`] out.
 //!
 //! ```text
 //! Files (merge) → Reader (one file) → pcap | pcapng (formats) → Window (1 MiB of it) → compression → storage (the bytes)
@@ -29,6 +29,7 @@ mod error;
 mod foreign;
 mod interface;
 mod link_names;
+pub mod live;
 mod merge;
 mod packet;
 mod pcap;
@@ -41,14 +42,18 @@ mod window;
 
 pub use error::CaptureError;
 pub use merge::Files;
+use record::Timestamp;
 
 /// What a [`Source`] has to say next.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// A packet. Its bytes hold until the next call.
     Packet(decode::Packet<'a>),
-    /// Nothing came for a while; live sources only. A chance to look at the clock, and at signals.
-    Idle,
+    /// There is no packet at hand; live sources only. A chance to write what is buffered.
+    Idle {
+        /// What time it is at least, in the clock of the packets: no packet stamped before it will follow.
+        now: Timestamp,
+    },
     /// There will be no more.
     End,
 }

@@ -9,10 +9,12 @@
 
 mod generate;
 mod raw;
+mod raw_live;
 mod settings;
 mod values;
 
 pub use generate::generate;
 pub use raw::{RawArgs, RawCommand, RawGenerate, RawRun};
-pub use settings::{Settings, SummaryTarget};
+pub use raw_live::RawLive;
+pub use settings::{Input, Settings, SummaryTarget};
 pub use values::{ClientMatch, MaxLoss, SampleRate};

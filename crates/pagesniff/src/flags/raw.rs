@@ -5,20 +5,23 @@ use std::time::Duration;
 
 use analysis::render::Format;
 use bytesize::ByteSize;
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgGroup, Args, Parser, Subcommand};
 use record::{Kind, RelTag, TenantShardId, TimelineId};
 
+use super::raw_live::RawLive;
 use super::values::{ClientMatch, MaxLoss, SampleRate, duration, memory};
 
 const EXAMPLES: &str = "\
 Examples:
+  pagesniff --iface eth0 --tenant 3aabbf1a5d0f4e2a9d3c1b2a49505101 --duration 30s
+      Watch one tenant for half a minute
   pagesniff --read node.pcap
       Who asked for what: a table by tenant, and how much of the picture is there
   pagesniff --read node.pcap --tenant 3aabbf1a5d0f4e2a9d3c1b2a49505101 --format jsonl
       Every request of one tenant, one JSON object a line
   pagesniff --read node.pcap --min-latency 100ms --format table
       The slow requests
-  tcpdump -i eth0 -s 512 -w - 'tcp port 6400' | pagesniff --read - --format csv
+  tcpdump -i eth0 -w - 'tcp port 6400' | pagesniff --read - --format csv
       Straight from tcpdump, which needs the privileges that pagesniff then does not
   pagesniff --read *.pcap.zst --summary - --quiet --max-loss 0
       For scripts: figures as JSON, and status 3 where anything was lost
@@ -78,11 +81,16 @@ pub enum RawGenerate {
 
 /// The options of a run that reads packets.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("input").args(["iface", "read"]).required(true))]
 pub struct RawRun {
+    /// Capturing from an interface.
+    #[command(flatten)]
+    pub live: RawLive,
+
     /// Capture files: pcap or pcapng, plain, .gz or .zst; `-` is standard input
     ///
     /// Several are merged by their packets' times.
-    #[arg(long, value_name = "FILE", num_args = 1.., required = true, help_heading = "Input")]
+    #[arg(long, value_name = "FILE", num_args = 1.., help_heading = "Input")]
     pub read: Vec<PathBuf>,
 
     /// The pageserver's libpq port; repeatable [default: 6400]
@@ -196,7 +204,14 @@ mod tests {
             (&["--read", "f", "--memory", "1KiB"], "at least 1.0 MiB"),
             (&["--read", "f", "--max-loss", "101%"], "0% to 100%"),
             (&["--read", "f", "--port", "0"], "0 is not in 1..=65535"),
-            (&["--tenant", "3aabbf1a5d0f4e2a9d3c1b2a49505101"], "--read <FILE>"),
+            (&["--tenant", "3aabbf1a5d0f4e2a9d3c1b2a49505101"], "<--iface <NAME>|--read <FILE>...>"),
+            (&["--read", "f", "--iface", "lo"], "cannot be used with"),
+            (&["--read", "f", "--duration", "30s"], "cannot be used with '--duration <TIME>'"),
+            (&["--iface", "lo", "--duration", "30"], "time unit needed"),
+            (&["--iface", "lo", "--count", "0"], "0 is not in 1.."),
+            (&["--iface", "lo", "--snaplen", "64"], "64 is not in 160..=262144"),
+            (&["--iface", "lo", "--buffer-size", "4KiB"], "from 1.0 MiB to 1.0 GiB"),
+            (&["--iface", "lo", "--timestamps", "gps"], "[possible values: host, adapter]"),
         ];
         for (words, expected) in cases {
             let error = error(words);

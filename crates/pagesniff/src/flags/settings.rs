@@ -8,6 +8,7 @@ use clap::error::ErrorKind;
 
 use super::raw::{RawArgs, RawRun};
 use super::values::MaxLoss;
+use crate::capture::live::LiveOptions;
 use crate::filter::Filter;
 
 /// Where the figures of the run go as JSON.
@@ -19,11 +20,20 @@ pub enum SummaryTarget {
     File(PathBuf),
 }
 
+/// Where packets come from.
+#[derive(Debug, Clone)]
+pub enum Input {
+    /// Capture files; `-` is standard input.
+    Files(Vec<PathBuf>),
+    /// An interface.
+    Live(LiveOptions),
+}
+
 /// A run that reads packets, checked and complete.
 #[derive(Debug)]
 pub struct Settings {
-    /// Capture files; `-` is standard input.
-    pub read: Vec<PathBuf>,
+    /// Where packets come from.
+    pub input: Input,
     /// How packets are decoded.
     pub decode: decode::Config,
     /// Which requests are kept.
@@ -59,15 +69,8 @@ impl Settings {
         let ports = if raw.port.is_empty() { vec![decode::DEFAULT_PORT] } else { raw.port };
         // Only a machine of 32 bits has less address space than was asked for.
         let memory_limit_bytes = usize::try_from(raw.memory.as_u64()).unwrap_or(usize::MAX);
+        let input = raw.live.options(&ports).map_or(Input::Files(raw.read), Input::Live);
         let decode = decode::Config { ports, page_hash: raw.page_hash, memory_limit_bytes };
-        Ok(Self {
-            read: raw.read,
-            decode,
-            filter,
-            format: raw.format,
-            summary,
-            max_loss: raw.max_loss,
-            quiet: raw.quiet,
-        })
+        Ok(Self { input, decode, filter, format: raw.format, summary, max_loss: raw.max_loss, quiet: raw.quiet })
     }
 }

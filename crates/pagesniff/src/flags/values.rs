@@ -9,6 +9,8 @@ use analysis::render::bytes_text;
 use bytesize::ByteSize;
 use ipnet::IpNet;
 
+use crate::capture::live::{LEAST_BUFFER, MOST_BUFFER};
+
 /// Which computes `--client` means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientMatch {
@@ -108,6 +110,15 @@ pub(super) fn memory(text: &str) -> Result<ByteSize, String> {
         return Err(format!("the decoder needs at least {}", bytes_text(LEAST_MEMORY)));
     }
     Ok(size)
+}
+
+/// The kernel's buffer, in whole bytes that libpcap takes.
+pub(super) fn buffer(text: &str) -> Result<ByteSize, String> {
+    let size: Option<ByteSize> = text.parse().ok();
+    size.filter(|size| (LEAST_BUFFER..=MOST_BUFFER).contains(size)).ok_or_else(|| {
+        let [least, most] = [LEAST_BUFFER, MOST_BUFFER].map(|size| bytes_text(size.as_u64()));
+        format!("a buffer is given as 32MiB or in bytes, from {least} to {most}")
+    })
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ fn walk(files: &mut Files) -> Result<Vec<(u64, u8)>, CaptureError> {
     loop {
         match files.next_event()? {
             Event::Packet(packet) => seen.push((packet.time.0 / 1_000_000_000, packet.data[0])),
-            Event::Idle => panic!("files never idle"),
+            Event::Idle { .. } => panic!("files never idle"),
             Event::End => return Ok(seen),
         }
     }
