@@ -38,6 +38,9 @@ pub(crate) struct Asked {
     /// Whether `arrived` is its first copy's arrival; without it there is no latency.
     pub(crate) arrival_known: bool,
     pub(crate) depth: Option<u32>,
+    /// It is void: lost requests from the same time may differ from it in the LSN only, and neither an id nor an ordinal
+    /// would tell whoever reads the records which one this is.
+    pub(crate) is_void: bool,
     pub(crate) seq: Option<u64>,
     pub(crate) epoch: Option<Timestamp>,
 }
@@ -45,6 +48,9 @@ pub(crate) struct Asked {
 impl Emitter<'_> {
     /// A request with the answer that is proven to be its own.
     pub(crate) fn answered(&mut self, asked: &Asked, answer: &Answer, pairing: How) {
+        if self.is_void(asked) {
+            return;
+        }
         let mut record = self.asked(asked, status_of(answer), pairing);
         let arrived = asked.arrival_known.then_some(asked.arrived);
         self.add_answer(&mut record, answer, arrived);
@@ -54,14 +60,22 @@ impl Emitter<'_> {
     /// A request whose answer was not seen. How many were in flight with it is not known either: others' answers may have
     /// been missed, too.
     pub(crate) fn unanswered(&mut self, asked: &Asked) {
-        let record = self.asked(&Asked { depth: None, ..*asked }, Status::Unanswered, How::RequestOnly);
-        self.send(&record);
+        if !self.is_void(asked) {
+            self.send(&self.asked(&Asked { depth: None, ..*asked }, Status::Unanswered, How::RequestOnly));
+        }
     }
 
     /// A request of which it is not proven which answer was its own.
     pub(crate) fn suspect(&mut self, asked: &Asked) {
-        let record = self.asked(&Asked { depth: None, ..*asked }, Status::Unknown, How::Suspect);
-        self.send(&record);
+        if !self.is_void(asked) {
+            self.send(&self.asked(&Asked { depth: None, ..*asked }, Status::Unknown, How::Suspect));
+        }
+    }
+
+    /// Whether the request gets no record; it counts as lost then.
+    fn is_void(&mut self, asked: &Asked) -> bool {
+        self.stats.lost_requests = self.stats.lost_requests.saturating_add(u64::from(asked.is_void));
+        asked.is_void
     }
 
     /// A version 3 answer whose request was not seen; `arrived` where it is known all the same.
@@ -77,7 +91,8 @@ impl Emitter<'_> {
             target,
         };
         let time = arrived.or(answer.first_at).unwrap_or(seen_at);
-        let asked = Asked { request, arrived: time, arrival_known: false, depth: None, seq: None, epoch: None };
+        let asked =
+            Asked { request, arrived: time, arrival_known: false, depth: None, is_void: false, seq: None, epoch: None };
         let mut record = self.asked(&asked, status_of(answer), How::ResponseOnly);
         self.add_answer(&mut record, answer, arrived);
         self.send(&record);

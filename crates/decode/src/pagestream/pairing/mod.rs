@@ -15,7 +15,7 @@ mod ordered;
 
 use std::collections::VecDeque;
 
-use record::{Kind, Protocol, Timestamp};
+use record::{Kind, Lsn, Protocol, Timestamp};
 
 use self::lost::{Lost, count_of_requests};
 use self::ordered::Alignments;
@@ -169,9 +169,10 @@ impl Pairing {
         let depth = is_counted.then(|| u32::try_from(self.pending.saturating_add(1)).ok()).flatten();
         // A lost request may have asked for the same, and without ids nothing in the records would tell whose time this is.
         let is_alone = self.version == Protocol::V3 || self.slots.len() == self.pending;
+        let is_void = !is_alone && request.request_lsn != Lsn::MAX && self.misses_cut_requests();
         let Arrival { at: arrived, known, epoch, .. } = arrival;
         let arrival_known = known && is_alone;
-        let asked = Asked { request, arrived, arrival_known, depth, seq, epoch };
+        let asked = Asked { request, arrived, arrival_known, depth, is_void, seq, epoch };
         if let Some(alignments) = &mut self.alignments {
             // What was asked while the order is unknown is recorded at once; only its kind is kept, as evidence.
             out.suspect(&asked);
@@ -179,6 +180,12 @@ impl Pairing {
             return;
         }
         self.push(Slot::Asked(asked), out);
+    }
+
+    /// Whether requests that the snap length cut off are still unanswered. Where it cuts off some of every flush, many of them
+    /// are like those that are left.
+    fn misses_cut_requests(&self) -> bool {
+        self.slots.iter().any(|slot| matches!(slot, Slot::Lost(lost) if lost.at.is_some()))
     }
 
     /// Answers are missing: what was counted as in flight may have been answered already.
