@@ -141,8 +141,8 @@ impl Scanner {
         bytes.saturating_add(size_of::<Self>())
     }
 
-    /// A gap follows: what waits for a header inside it cannot be confirmed any more. Among requests, whose packets the snap
-    /// length may cut one by one, the beginning of the next header confirms.
+    /// A gap follows: what waits for a header inside it cannot be confirmed any more. Where the snap length cuts every packet, what
+    /// is there of a header has to do: there will be no more of it.
     pub(crate) fn gap(&mut self, len: u64, arrived: Option<Timestamp>) -> Option<Found> {
         let (start, end) = (self.end, self.end.saturating_add(len));
         self.pieces.push_back(Piece {
@@ -153,12 +153,9 @@ impl Scanner {
             deliverable: arrived.unwrap_or_default(),
         });
         self.end = end;
-        let mut found = None;
-        if self.side == Side::Client {
-            self.look();
-            self.follow();
-            found = self.decide(|_| false);
-        }
+        self.look();
+        self.follow();
+        let found = self.decide(|_| false);
         self.candidates.retain(|candidate| candidate.next >= end || found.is_some());
         self.looked_to = end;
         if found.is_some() {
