@@ -37,8 +37,12 @@ impl Dir {
     /// The same with `input` on standard input.
     pub(crate) fn run_with_stdin(&self, arguments: &str, input: &[u8]) -> Ended {
         let mut child = self.piped(arguments);
-        child.stdin.take().unwrap().write_all(input).unwrap();
-        Ended::from(child.wait_with_output().unwrap())
+        let mut stdin = child.stdin.take().unwrap();
+        // The program writes while it reads: both ends have to be served, or both wait for ever.
+        std::thread::scope(|scope| {
+            scope.spawn(move || stdin.write_all(input).unwrap());
+            Ended::from(child.wait_with_output().unwrap())
+        })
     }
 
     pub(crate) fn piped(&self, arguments: &str) -> Child {

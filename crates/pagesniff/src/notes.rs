@@ -33,7 +33,9 @@ fn nothing_there(stats: &Stats, ports: &[u16], notes: &mut Vec<String>) {
         notes.push("the capture holds no packet".to_owned());
     } else if stats.segments == 0 && stats.other_port > 0 {
         let elsewhere = counted(stats.other_port, "TCP segment is", "TCP segments are");
-        notes.push(format!("nothing was sent from or to {ports}, while {elsewhere} on other ports: is --port right?"));
+        notes.push(format!(
+            "nothing was sent from or to {ports}, while {elsewhere} on other ports; the port is chosen with --port"
+        ));
     } else if stats.segments == 0 {
         notes.push(format!("nothing was sent from or to {ports}, nor is there other TCP that could be read"));
     }
@@ -50,8 +52,15 @@ fn connections(stats: &Stats, ledger: &Ledger, notes: &mut Vec<String>) {
         "connection is TLS: its content cannot be read",
         "connections are TLS: their content cannot be read",
     );
+    say(stats.http_connections, "connection is HTTP", "connections are HTTP");
     say(
-        stats.other_connections,
+        stats.http2_connections,
+        "connection is HTTP/2 without TLS: gRPC, which is not decoded",
+        "connections are HTTP/2 without TLS: gRPC, which is not decoded",
+    );
+    let http = stats.http_connections.saturating_add(stats.http2_connections);
+    say(
+        stats.other_connections.saturating_sub(http),
         "connection speaks something else than pagestream",
         "connections speak something else than pagestream",
     );
@@ -71,6 +80,10 @@ fn connections(stats: &Stats, ledger: &Ledger, notes: &mut Vec<String>) {
     match (stats.client_data_segments, stats.server_data_segments) {
         (1.., 0) => notes.push("only one direction is visible: there are requests but no answers".to_owned()),
         (0, 1..) => notes.push("only one direction is visible: there are answers but no requests".to_owned()),
+        _ if stats.one_way_connections > 0 => {
+            let some = counted(stats.one_way_connections, "connection is", "connections are");
+            notes.push(format!("{some} visible in one direction only: they have no latencies"));
+        }
         _ => {}
     }
 }
@@ -102,9 +115,14 @@ fn packets(stats: &Stats, notes: &mut Vec<String>) {
         "IP fragments could not be put together",
     );
     say(
+        stats.clock_conflicts,
+        "connection is stamped by clocks that disagree about its two directions: its latencies are left out",
+        "connections are stamped by clocks that disagree about their two directions: their latencies are left out",
+    );
+    say(
         stats.negative_latencies,
-        "latency is left out since the clocks of the two directions disagree",
-        "latencies are left out since the clocks of the two directions disagree",
+        "latency is left out: the answer is stamped before its request",
+        "latencies are left out: the answers are stamped before their requests",
     );
 }
 
@@ -147,7 +165,9 @@ mod tests {
         let elsewhere = Stats { packets: 10, other_port: 1, ..Stats::default() };
         assert_eq!(
             of(elsewhere),
-            ["nothing was sent from or to port 6400, while 1 TCP segment is on other ports: is --port right?"]
+            [
+                "nothing was sent from or to port 6400, while 1 TCP segment is on other ports; the port is chosen with --port"
+            ]
         );
     }
 }

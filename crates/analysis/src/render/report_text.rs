@@ -137,22 +137,31 @@ fn completeness(report: &Report, text: &mut String) {
         return;
     }
     let loss = &report.loss;
-    let reasons = [
+    let messages = [
         (loss.kernel_dropped, "packet dropped by the kernel", "packets dropped by the kernel"),
         (loss.interface_dropped, "packet dropped by the interface", "packets dropped by the interface"),
-        (loss.truncated_packets, "packet cut short by the snap length", "packets cut short by the snap length"),
         (loss.lost_requests, "request missing", "requests missing"),
         (loss.lost_responses, "answer missing", "answers missing"),
-        (loss.gap_bytes, "stream byte missing", "stream bytes missing"),
         (loss.malformed, "malformed message", "malformed messages"),
         (loss.evicted_connections, "connection forgotten for memory", "connections forgotten for memory"),
         (loss.dropped_records, "record not kept", "records not kept"),
     ];
-    let lost = reasons.iter().filter(|reason| reason.0 > 0).map(|&(count, one, many)| counted(count, one, many));
-    let lost: Vec<String> = lost.collect();
-    match lost.is_empty() {
-        true => line(text, format_args!("NOT COMPLETE: the input ended early.")),
-        false => line(text, format_args!("NOT COMPLETE: {}.", lost.join(", "))),
+    let messages = messages.iter().filter(|reason| reason.0 > 0);
+    let mut lost: Vec<String> = messages.map(|&(count, one, many)| counted(count, one, many)).collect();
+    let bytes_only = lost.is_empty();
+    if loss.gap_bytes > 0 {
+        lost.push(format!("{} of the streams missing", bytes_text(loss.gap_bytes)));
+    }
+    if loss.truncated_packets > 0 {
+        lost.push(counted(loss.truncated_packets, "packet cut by the snap length", "packets cut by the snap length"));
+    }
+    match (lost.is_empty(), bytes_only) {
+        (true, _) => line(text, format_args!("NOT COMPLETE: the input ended early.")),
+        (false, true) => line(
+            text,
+            format_args!("NOT COMPLETE: {}; but no request or answer is known to be missing.", lost.join(", ")),
+        ),
+        (false, false) => line(text, format_args!("NOT COMPLETE: {}.", lost.join(", "))),
     }
 }
 
@@ -221,6 +230,15 @@ mod tests {
         let notes = vec!["no TCP segment on port 6400".to_owned()];
         let facts = CaptureFacts { notes, connections: Connections::default(), ..clean(0) };
         insta::assert_snapshot!(report_text(&report(&[], facts)));
+    }
+
+    #[test]
+    fn page_bytes_cut_off_are_told_from_requests_lost() {
+        let loss = Loss { truncated_packets: 270, gap_bytes: 2_197_894, ..Loss::default() };
+        let text = report_text(&report(&[samples::getpage()], CaptureFacts { loss, ..clean(1) }));
+        let expected = "NOT COMPLETE: 2.1 MiB of the streams missing, 270 packets cut by the snap length; \
+                        but no request or answer is known to be missing.";
+        assert_eq!(text.lines().last(), Some(expected));
     }
 
     #[test]
