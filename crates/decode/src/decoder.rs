@@ -29,7 +29,7 @@ const FORGET_NS: u64 = 120_000_000_000;
 /// A clock that goes back by more than this has been set: time-outs begin anew from there.
 const CLOCK_STEP_NS: u64 = 1_000_000_000;
 
-/// The share of the memory limit that fragments of IP datagrams may take: one in this many.
+/// The share of the memory limit that fragments of IP datagrams may take: one in this many. The rest is for connections.
 const FRAGMENT_SHARE: usize = 8;
 
 /// Turns packets into records. Sans-IO: the only clock is the packets' own.
@@ -85,8 +85,8 @@ impl Decoder {
         let flow =
             Flow { config: &self.config, table: &mut self.table, buffers: &mut self.buffers, armed: &mut self.armed };
         let world = World { stats: &mut self.stats, epochs: &mut self.epochs, sink, now: packet.time };
-        let place = flow.segment(known, (key, server), &segment, world);
-        self.keep_within_limit(place, packet.time, sink);
+        flow.segment(known, (key, server), &segment, world);
+        self.keep_within_limit(packet.time, sink);
     }
 
     /// No packet came, and it is `now`: what was waiting for time to pass goes on. For live captures, whose silence is the
@@ -112,9 +112,9 @@ impl Decoder {
         &self.stats
     }
 
-    /// Bytes that the decoder's state takes at the moment.
+    /// Bytes that the decoder's state takes at the moment, without IP fragments that wait for the rest of their datagrams.
     pub fn memory_bytes(&self) -> usize {
-        self.table.used_bytes().saturating_add(self.buffers.held_bytes)
+        self.table.used_bytes().saturating_add(self.buffers.used_bytes())
     }
 
     /// Does what is due by now.
@@ -158,9 +158,11 @@ impl Decoder {
     }
 
     /// Forgets connections until the state fits its limit again.
-    fn keep_within_limit(&mut self, current: Option<Place>, now: Timestamp, sink: &mut impl Sink) {
-        while self.memory_bytes() > self.config.memory_limit_bytes {
-            let Some(place) = self.table.least_needed(current) else { return };
+    fn keep_within_limit(&mut self, now: Timestamp, sink: &mut impl Sink) {
+        let limit_bytes = self.config.memory_limit_bytes;
+        let fragments_bytes = limit_bytes.checked_div(FRAGMENT_SHARE).unwrap_or(0);
+        while self.memory_bytes() > limit_bytes.saturating_sub(fragments_bytes) {
+            let Some(place) = self.table.least_needed() else { return };
             self.stats.evicted_connections = self.stats.evicted_connections.saturating_add(1);
             self.close(place, now, sink);
         }

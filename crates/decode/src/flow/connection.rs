@@ -84,6 +84,11 @@ impl Connection {
         is_opening && half.is_known() && !half.begins_at(SeqNum(segment.seq).plus(1))
     }
 
+    /// Whether both ends take part with data.
+    pub(crate) fn is_two_sided(&self) -> bool {
+        self.halves.client.has_delivered() && self.halves.server.has_delivered()
+    }
+
     /// Whether time alone may bring something: holes that are to be settled, answers that wait.
     pub(crate) fn needs_time(&self) -> bool {
         let holes = self.halves.client.has_hole() || self.halves.server.has_hole();
@@ -91,11 +96,19 @@ impl Connection {
         holes || waits || self.session.is_ending
     }
 
+    /// Bytes of segments that wait for others.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.halves.client.held_bytes().saturating_add(self.halves.server.held_bytes())
+    }
+
     /// Heap bytes held, without what [`Buffers`] counts.
     pub(crate) fn heap_bytes(&self) -> usize {
         let scanners = [&self.scanners.client, &self.scanners.server];
         let scanning = scanners.into_iter().flatten().map(|scanner| scanner.heap_bytes()).sum::<usize>();
-        scanning.saturating_add(self.session.pairing.as_ref().map_or(0, |pairing| pairing.heap_bytes()))
+        let reading = self.readers.client.heap_bytes().saturating_add(self.readers.server.heap_bytes());
+        scanning
+            .saturating_add(reading)
+            .saturating_add(self.session.pairing.as_ref().map_or(0, |pairing| pairing.heap_bytes()))
     }
 
     /// Takes one segment that `side` sent.

@@ -28,8 +28,9 @@ const MAX_HELD_BYTES: usize = 6 << 20;
 /// Out-of-order segments that one direction may hold: a full window of full-size Ethernet segments.
 const MAX_HELD_SEGMENTS: usize = 4096;
 
-/// Bytes of bookkeeping that are charged for each segment held.
-const HELD_OVERHEAD_BYTES: usize = 96;
+/// Bytes of bookkeeping that are charged for each segment held: its entry, in a list that doubles when it grows, and what the
+/// allocator adds.
+const HELD_OVERHEAD_BYTES: usize = 2 * size_of::<Held>() + 16;
 
 /// A piece of the stream that waits for what lies before it.
 #[derive(Debug)]
@@ -78,8 +79,9 @@ pub(crate) enum Ready {
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
     free: Vec<Vec<u8>>,
+    free_bytes: usize,
     /// Bytes held over all connections.
-    pub(crate) held_bytes: usize,
+    held_bytes: usize,
     pub(crate) conflicts: u64,
 }
 
@@ -87,8 +89,17 @@ impl Buffers {
     /// Buffers kept for reuse; more are given back to the allocator.
     const MAX_FREE: usize = 256;
 
+    /// What they may take together: as many full-size Ethernet segments.
+    const MAX_FREE_BYTES: usize = 384 << 10;
+
+    /// Bytes that held segments take, and the buffers for the next ones.
+    pub(crate) fn used_bytes(&self) -> usize {
+        self.held_bytes.saturating_add(self.free_bytes)
+    }
+
     fn copy_of(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut buffer = self.free.pop().unwrap_or_default();
+        self.free_bytes = self.free_bytes.saturating_sub(buffer.capacity());
         buffer.clear();
         buffer.extend_from_slice(bytes);
         self.held_bytes = self.held_bytes.saturating_add(bytes.len()).saturating_add(HELD_OVERHEAD_BYTES);
@@ -98,7 +109,9 @@ impl Buffers {
     /// Takes a buffer back.
     pub(crate) fn release(&mut self, buffer: Vec<u8>) {
         self.held_bytes = self.held_bytes.saturating_sub(buffer.len()).saturating_sub(HELD_OVERHEAD_BYTES);
-        if self.free.len() < Self::MAX_FREE {
+        let free_bytes = self.free_bytes.saturating_add(buffer.capacity());
+        if self.free.len() < Self::MAX_FREE && free_bytes <= Self::MAX_FREE_BYTES {
+            self.free_bytes = free_bytes;
             self.free.push(buffer);
         }
     }
@@ -174,6 +187,11 @@ impl HalfStream {
     /// Whether this is the sequence number where the stream begins (nothing has been delivered yet).
     pub(crate) fn begins_at(&self, seq: SeqNum) -> bool {
         self.next_seq.is_some_and(|next| next.plus(ORIGIN.wrapping_sub(self.next)) == seq)
+    }
+
+    /// Whether any of the stream has been delivered.
+    pub(crate) fn has_delivered(&self) -> bool {
+        self.next > ORIGIN
     }
 
     pub(crate) fn next(&self) -> u64 {
@@ -256,6 +274,10 @@ impl HalfStream {
         let late = self.acked > span.offset.max(self.next);
         let is_new = span.offset.saturating_add(span.len) > self.next && self.hold(span, late, buffers);
         if is_new { Accepted::Held } else { Accepted::Old }
+    }
+
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.held_bytes
     }
 
     /// Whether more is held than may be.

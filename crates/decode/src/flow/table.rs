@@ -1,7 +1,8 @@
 //! The connections, found by their addresses, within a bound.
 //!
-//! Two lists keep the order in which connections were last heard of: those that carry a pagestream, and all others. When
-//! memory runs out, the others go first, the longest silent of them before the rest.
+//! Three lists keep the order in which connections were last heard of: those of which only one end has spoken, those that
+//! both ends take part in, and of these the ones that carry a pagestream. When memory runs out they go in this order, the
+//! longest silent first: a flood forges the first kind with ease, the last hardly.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
@@ -10,6 +11,7 @@ use hashbrown::HashTable;
 use record::Timestamp;
 
 use super::connection::Connection;
+use crate::pagestream::pairing::Pairing;
 use crate::wire::WireEnd;
 
 /// One end of a connection: IPv4 addresses in their IPv6-mapped form, then the port.
@@ -40,11 +42,23 @@ fn end_of(end: WireEnd) -> End {
 /// A connection's place in the table. Places are used again after a connection is gone.
 pub(crate) type Place = u32;
 
-/// Order of places is only moved when this much time has passed: the lists need no finer one.
+/// A pagestream's place in its list is only moved when this much time has passed: that list needs no finer order. The
+/// others do: in a flood, what has just been heard of again is more likely to be real.
 const TOUCH_NS: u64 = 1_000_000_000;
 
-/// What a connection costs besides what it holds on the heap: its entry, its keys, the readers' buffers.
-pub(crate) const CONNECTION_BYTES: usize = size_of::<Entry>() + size_of::<(FlowKey, Place)>() + 256;
+/// What a connection costs besides what it is charged with: its entry, its session's pairing and what the allocator adds.
+const CONNECTION_BYTES: usize = size_of::<Entry>() + size_of::<Pairing>() + 64;
+
+/// What one place in the table costs: in the index with its control byte, at 7/8 of full at most, in the list of entries, and
+/// in the list of free places. Doubled, since a table that grows exists twice for a moment.
+const PLACE_BYTES: usize =
+    2 * ((size_of::<(FlowKey, Place)>() + 1) * 8 / 7 + size_of::<Option<Box<Entry>>>() + size_of::<Place>());
+
+/// A connection that holds so much out of order is given up before others: more than a round trip's worth of most.
+const HOARD_BYTES: usize = 64 << 10;
+
+/// So many connections are looked at for one that hoards.
+const EVICTION_CHOICES: usize = 64;
 
 #[derive(Debug)]
 pub(crate) struct Entry {
@@ -72,8 +86,9 @@ impl Entry {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum List {
+    OneSided,
+    TwoSided,
     Pagestream,
-    Other,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -88,8 +103,9 @@ pub(crate) struct FlowTable {
     index: HashTable<(FlowKey, Place)>,
     entries: Vec<Option<Box<Entry>>>,
     free: Vec<Place>,
+    one_sided: Ends,
+    two_sided: Ends,
     pagestreams: Ends,
-    others: Ends,
     /// Odd numbers that nobody outside knows: addresses cannot be chosen to collide. No output depends on them.
     seeds: [u64; 2],
     heap_bytes: usize,
@@ -102,8 +118,9 @@ impl FlowTable {
             index: HashTable::new(),
             entries: Vec::new(),
             free: Vec::new(),
+            one_sided: Ends::default(),
+            two_sided: Ends::default(),
             pagestreams: Ends::default(),
-            others: Ends::default(),
             seeds: [random.hash_one(1) | 1, random.hash_one(2) | 1],
             heap_bytes: 0,
         }
@@ -111,7 +128,13 @@ impl FlowTable {
 
     /// Bytes that all connections take.
     pub(crate) fn used_bytes(&self) -> usize {
-        self.index.len().saturating_mul(CONNECTION_BYTES).saturating_add(self.heap_bytes)
+        let connections = self.index.len().saturating_mul(CONNECTION_BYTES);
+        // A table that is full counts as grown: there has to be room before it grows.
+        let grown = |capacity: usize, is_full: bool| if is_full { capacity.saturating_mul(2) } else { capacity };
+        let index = grown(self.index.capacity(), self.index.len() >= self.index.capacity());
+        let entries = grown(self.entries.capacity(), self.index.len() >= self.entries.capacity());
+        let places = index.max(entries).saturating_mul(PLACE_BYTES);
+        connections.saturating_add(places).saturating_add(self.heap_bytes)
     }
 
     pub(crate) fn find(&self, key: &FlowKey) -> Option<Place> {
@@ -135,7 +158,7 @@ impl FlowTable {
             client_is_low: key.low == end_of(client),
             is_armed: false,
             charged_bytes: 0,
-            list: List::Other,
+            list: List::OneSided,
             before: None,
             after: None,
             heard_at: now,
@@ -151,7 +174,7 @@ impl FlowTable {
         *self.entries.get_mut(place as usize)? = Some(Box::new(entry));
         let (hash, seeds) = (self.hash(&key), self.seeds);
         self.index.insert_unique(hash, (key, place), |(key, _)| hash_of(key, seeds));
-        self.link_last(place, List::Other);
+        self.link_last(place, List::OneSided);
         Some(place)
     }
 
@@ -173,28 +196,33 @@ impl FlowTable {
         let bytes = entry.connection.heap_bytes();
         self.heap_bytes = self.heap_bytes.saturating_sub(entry.charged_bytes).saturating_add(bytes);
         entry.charged_bytes = bytes;
-        let is_live = entry.connection.session.was_pagestream && !entry.connection.is_closed;
-        let list = if is_live { List::Pagestream } else { List::Other };
-        if list != entry.list || now.since(entry.heard_at) > Some(TOUCH_NS) {
+        let list = match &entry.connection {
+            connection if connection.is_closed || !connection.is_two_sided() => List::OneSided,
+            connection if connection.session.was_pagestream => List::Pagestream,
+            _ => List::TwoSided,
+        };
+        if list != entry.list || list != List::Pagestream || now.since(entry.heard_at) > Some(TOUCH_NS) {
             entry.heard_at = now;
             self.unlink(place);
             self.link_last(place, list);
         }
     }
 
-    /// The connection that is given up first when memory runs out, other than `except`.
-    pub(crate) fn least_needed(&self, except: Option<Place>) -> Option<Place> {
-        let first_but = |ends: Ends| match ends.first {
-            first if first == except => first.and_then(|place| self.entry(place)?.after),
-            first => first,
-        };
-        first_but(self.others).or_else(|| first_but(self.pagestreams))
+    /// The connection that is given up first when memory runs out: the longest silent one, unless one of the next holds far
+    /// more than its share. A flood of segments behind holes is never silent.
+    pub(crate) fn least_needed(&self) -> Option<Place> {
+        let first = self.one_sided.first.or(self.two_sided.first).or(self.pagestreams.first)?;
+        let next = |place: &Place| self.entry(*place)?.after;
+        let hoards =
+            |place: &Place| self.entry(*place).is_some_and(|entry| entry.connection.held_bytes() > HOARD_BYTES);
+        std::iter::successors(Some(first), next).take(EVICTION_CHOICES).find(hoards).or(Some(first))
     }
 
     /// The longest silent connection that carries no pagestream, if it has been silent for so long.
     pub(crate) fn silent_other(&self, now: Timestamp, silence_ns: u64) -> Option<Place> {
-        let place = self.others.first?;
-        (now.since(self.entry(place)?.heard_at) > Some(silence_ns)).then_some(place)
+        let is_silent =
+            |place: &Place| self.entry(*place).is_some_and(|entry| now.since(entry.heard_at) > Some(silence_ns));
+        [self.one_sided, self.two_sided].into_iter().filter_map(|ends| ends.first).find(is_silent)
     }
 
     /// Every place in use, lowest first.
@@ -214,8 +242,9 @@ impl FlowTable {
 
     fn ends_mut(&mut self, list: List) -> &mut Ends {
         match list {
+            List::OneSided => &mut self.one_sided,
+            List::TwoSided => &mut self.two_sided,
             List::Pagestream => &mut self.pagestreams,
-            List::Other => &mut self.others,
         }
     }
 

@@ -138,7 +138,9 @@ impl Scanner {
     pub(crate) fn heap_bytes(&self) -> usize {
         let bytes =
             self.pieces.iter().map(|piece| piece.bytes.capacity().saturating_add(size_of::<Piece>())).sum::<usize>();
-        bytes.saturating_add(size_of::<Self>())
+        let unused = self.pieces.capacity().saturating_sub(self.pieces.len()).saturating_mul(size_of::<Piece>());
+        let candidates = self.candidates.capacity().saturating_mul(size_of::<Candidate>());
+        bytes.saturating_add(unused).saturating_add(candidates).saturating_add(size_of::<Self>())
     }
 
     /// A gap follows: what waits for a header inside it cannot be confirmed any more. Where the snap length cuts every packet, what

@@ -134,6 +134,11 @@ impl FrameReader {
         self.framing
     }
 
+    /// Heap bytes held.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.collected.capacity().saturating_add(self.lent.capacity())
+    }
+
     /// Offset of the next byte.
     pub(crate) fn at(&self) -> u64 {
         self.at
@@ -146,7 +151,8 @@ impl FrameReader {
 
     /// Nothing more of this direction will be looked at.
     pub(crate) fn ignore(&mut self) {
-        (self.framing, self.is_announced, self.collected) = (Framing::Ignored, false, Vec::new());
+        (self.framing, self.is_announced) = (Framing::Ignored, false);
+        (self.collected, self.lent) = (Vec::new(), Vec::new());
     }
 
     /// Reads on from `at`, where a message begins.
