@@ -32,6 +32,12 @@ struct Overtaken {
     since_ns: u64,
 }
 
+/// So many segments back a repetition, or what overtook, is looked for: several windows of these captures.
+const RECENT: usize = 512;
+
+/// A data segment's first number, the number behind it, and its mark.
+type Sent = (u32, u32, (u64, u32));
+
 /// The retransmissions and the disorder of a whole capture.
 pub(crate) struct Retransmissions {
     repeated: Vec<Repeated>,
@@ -53,7 +59,7 @@ fn is_before(a: u32, b: u32) -> bool {
 
 impl Retransmissions {
     pub(crate) fn of(packets: &[Packet<'_>]) -> Self {
-        let mut sent: HashMap<(SocketAddr, SocketAddr), Vec<(u32, u32, (u64, u32))>> = HashMap::new();
+        let mut sent: HashMap<(SocketAddr, SocketAddr), Vec<Sent>> = HashMap::new();
         let (mut repeated, mut overtaken) = (Vec::new(), Vec::new());
         each_segment(packets, |at, segment| {
             if segment.payload_len == 0 {
@@ -62,13 +68,14 @@ impl Retransmissions {
             let (from, to) = (address(segment.source), address(segment.destination));
             let (seq, end) = (segment.seq, segment.seq.wrapping_add(segment.payload_len));
             let earlier = sent.entry((from, to)).or_default();
-            for &(other_seq, other_end, first) in earlier.iter().rev().take(512) {
+            for &(other_seq, other_end, first) in earlier.iter().rev().take(RECENT) {
                 if is_before(other_seq, end) && is_before(seq, other_end) {
                     repeated.push(Repeated { from, to, first, seq: other_seq, len: other_end.wrapping_sub(other_seq) });
                 }
             }
             let mark = mark(&packets[at], segment);
-            let by = earlier.iter().rev().take(512).filter(|(other, _, _)| is_before(seq, *other)).last();
+            let by =
+                earlier[earlier.len().saturating_sub(RECENT)..].iter().find(|(other, _, _)| is_before(seq, *other));
             if let Some(&(_, _, (since_ns, _))) = by {
                 overtaken.push(Overtaken { from, to, mark, seq, since_ns });
             }

@@ -24,10 +24,4 @@ impl Rng {
     pub(crate) fn chance(&mut self, share: f64) -> bool {
         ((self.bits() >> 11) as f64 / (1u64 << 53) as f64) < share
     }
-
-    pub(crate) fn fill(&mut self, bytes: &mut [u8]) {
-        for byte in bytes {
-            *byte = self.bits() as u8;
-        }
-    }
 }
