@@ -82,6 +82,10 @@ pub(crate) struct Session {
     pub(crate) is_client_seen: bool,
     /// The server has been seen to grant CopyBoth, by its word or by an answer.
     is_copy_both: bool,
+    /// No answer is missing at this moment.
+    pub(crate) is_answering_whole: bool,
+    /// What the server said to an earlier command may still turn up behind a hole, and be taken for answers to this one.
+    is_grant_doubtful: bool,
     /// The request that is passing by.
     asking: Asking,
     /// The answer that is passing by, and its first byte's arrival.
@@ -115,6 +119,8 @@ impl Session {
             looks_like: Foreign::Unknown,
             is_client_seen: false,
             is_copy_both: false,
+            is_answering_whole: true,
+            is_grant_doubtful: false,
             asking: Asking::Nothing,
             answering: None,
             page: PageWatch::new(page_hash),
@@ -187,11 +193,13 @@ impl Session {
     }
 
     fn command(&mut self, command: Command, head: &Head<'_>, world: &mut World<'_>) {
+        let is_first = self.phase == Phase::Query;
         if let Phase::Pagestream | Phase::Ended = self.phase {
             self.end_pagestream(world);
             self.finish_ending(world);
         }
         self.is_copy_both = false;
+        self.is_grant_doubtful = !is_first && !self.is_answering_whole;
         self.phase = match command {
             Command::Pagestream { version, owner } => Phase::Asked { version, owner },
             Command::Basebackup { owner } => {
@@ -219,7 +227,11 @@ impl Session {
         let Phase::Asked { version, owner } = self.phase else { return };
         self.identity.owner = owner;
         self.identity.attribution = owner.map(|_| Attribution::Handshake);
-        self.begin_pagestream(version, Pairing::from_start(version, self.seq), world);
+        let pairing = match self.is_grant_doubtful {
+            true => Pairing::joined(version),
+            false => Pairing::from_start(version, self.seq),
+        };
+        self.begin_pagestream(version, pairing, world);
     }
 
     fn begin_pagestream(&mut self, version: Protocol, pairing: Pairing, world: &mut World<'_>) {
@@ -360,7 +372,7 @@ impl Session {
         let asking = std::mem::replace(&mut self.asking, Asking::Nothing);
         self.refresh_epoch(world);
         // What was delivered later than it came, behind a hole, met another state of the answers.
-        let countable = passed.is_answering_whole && passed.deliverable == world.now;
+        let countable = self.is_answering_whole && passed.deliverable == world.now;
         let arrival = Arrival { at: passed.deliverable, known: passed.is_timed, countable, epoch: self.epoch };
         self.with_pairing(world, |pairing, out| match asking {
             Asking::Nothing => {}
@@ -404,8 +416,7 @@ impl Session {
 
     /// The stream ends here: an answer that is passing by will not be whole, but it has begun.
     pub(crate) fn cut_answer(&mut self, world: &mut World<'_>) {
-        let (unsettled, is_answering_whole) = (false, false);
-        let passed = Passed { last_at: None, is_timed: false, deliverable: world.now, unsettled, is_answering_whole };
+        let passed = Passed { last_at: None, is_timed: false, deliverable: world.now, unsettled: false };
         self.answer_end(passed, world);
     }
 
@@ -449,8 +460,6 @@ pub(crate) struct Passed {
     pub(crate) deliverable: Timestamp,
     /// Requests may still turn up that came before it.
     pub(crate) unsettled: bool,
-    /// No answer is missing at this moment.
-    pub(crate) is_answering_whole: bool,
 }
 
 /// Whether a gap cut off part of what is wanted of a message's beginning.

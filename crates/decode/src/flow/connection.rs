@@ -312,7 +312,8 @@ impl Connection {
             }
             self.note_foreign(side, &chunk);
             let unsettled = self.is_unsettled();
-            let is_answering_whole = !self.halves.server.has_hole() && self.readers.server.framing() == Framing::Typed;
+            self.session.is_answering_whole =
+                !self.halves.server.has_hole() && self.readers.server.framing() != Framing::Lost;
             let (reader, other) = self.readers.both_mut(side);
             let framing = reader.framing();
             let Some(step) = reader.step(&mut chunk) else { return };
@@ -323,7 +324,7 @@ impl Connection {
                     Turn::On
                 }
                 Step::End { last_at, is_timed, deliverable } => {
-                    let passed = Passed { last_at, is_timed, deliverable, unsettled, is_answering_whole };
+                    let passed = Passed { last_at, is_timed, deliverable, unsettled };
                     self.session.end(side, passed, world);
                     Turn::On
                 }
