@@ -50,7 +50,14 @@ pub fn run(settings: Settings) -> anyhow::Result<Ended> {
     match &settings.input {
         Input::Files(paths) => run_from(Files::open(paths)?, &settings),
         #[cfg(feature = "live")]
-        Input::Live(options) => run_from(Live::open(options.clone())?, &settings),
+        Input::Live(options) => {
+            let live = Live::open(options.clone())?;
+            if !settings.quiet {
+                // From here on every packet counts: who generates traffic waits for this line.
+                eprintln!("Capturing on {}. Ctrl-C ends it.", options.iface);
+            }
+            run_from(live, &settings)
+        }
         #[cfg(not(feature = "live"))]
         Input::Live(_) => Err(anyhow!(
             "--iface: this pagesniff was built without live capture; build it with the feature 'live', or capture with \

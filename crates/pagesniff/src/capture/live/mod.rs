@@ -7,7 +7,7 @@
 //! The contract:
 //!
 //! - Nothing is changed about the interface: promiscuous mode stays off, the filter runs in the kernel.
-//! - It waits for at most [`source::WAIT`] at a time, whatever the wire does, so that clocks and signals are looked at.
+//! - It waits for at most 100 ms at a time, whatever the wire does, so that clocks and signals are looked at.
 //! - An end that was asked for is an orderly one: what was captured before it is handed out first.
 //! - What the kernel or the interface dropped is counted in 64 bits and said in the notes.
 
