@@ -2,7 +2,7 @@
 
 use trafficgen::golden::GOLDENS;
 
-use crate::deletion::{delete_each, delete_sets, join};
+use crate::deletion::{again, delete_each, delete_sets, join};
 use crate::tally::Trial;
 use crate::tape::Tape;
 
@@ -49,6 +49,14 @@ sessions! {
                       --end open",
 }
 
+/// The SYN of a later connection on the same addresses is missing: what it says must not be taken for the earlier one's.
+#[test]
+fn a_reconnection_whose_opening_is_missing_is_another_connection() {
+    const RECONNECTING: &str = "--protocol 2 --depth 8 --requests 80 --reconnect 3 --end server-error --end fin \
+                                --end copy-done --end open";
+    again(Some(Tape::composed(RECONNECTING)), &[249, 509, 842]);
+}
+
 /// The options without the snap length: what was cut off tells whether what is left was read rightly.
 fn without_cut(options: &str) -> String {
     let mut words: Vec<&str> = options.split_whitespace().collect();
@@ -60,7 +68,8 @@ fn without_cut(options: &str) -> String {
 
 #[test]
 fn goldens() {
-    for golden in GOLDENS {
+    // Where the capture itself has missed something, there is nothing whole to compare with.
+    for golden in GOLDENS.iter().filter(|golden| !golden.options.contains("--drop")) {
         let tape = Tape::composed(golden.options);
         if tape.clean().records.is_empty() {
             continue;

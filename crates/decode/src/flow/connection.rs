@@ -77,11 +77,31 @@ impl Connection {
         }
     }
 
-    /// Whether a SYN with this number opens another connection on the same addresses.
+    /// Whether this segment belongs to another connection on the same addresses, a later one: by its SYN, or, where the capture
+    /// missed that, by what it says.
     pub(crate) fn is_superseded_by(&self, side: Side, segment: &Segment<'_>) -> bool {
-        let half = self.halves.of(side);
-        let is_opening = segment.flags.syn() && !segment.flags.ack();
-        is_opening && half.is_known() && !half.begins_at(SeqNum(segment.seq).plus(1))
+        let (half, seq) = (self.halves.of(side), SeqNum(segment.seq));
+        if !half.is_known() {
+            return false;
+        }
+        if segment.flags.syn() {
+            return !half.begins_at(seq.plus(1));
+        }
+        if side == Side::Server || segment.payload_len == 0 || !half.has_delivered() {
+            return false;
+        }
+        let is_behind_a_hole = half.offset_of(seq).is_none_or(|offset| offset > half.next());
+        let is_new = self.is_closed && half.is_finished() || self.says_it_begins(segment.payload);
+        is_behind_a_hole && is_new
+    }
+
+    /// Whether the client's payload is what a connection begins with, and this one is past that.
+    fn says_it_begins(&self, payload: &[u8]) -> bool {
+        match opening_framing(payload) {
+            Some(Framing::Startup) => true,
+            Some(_) => self.session.was_pagestream,
+            None => false,
+        }
     }
 
     /// Whether both ends take part with data.
@@ -441,7 +461,8 @@ impl Connection {
 
     /// The framing was found again: accounts for what was lost and reads on from there.
     fn found(&mut self, side: Side, scanner: &Scanner, found: Found, world: &mut World<'_>) {
-        let was_pagestream = self.session.pairing.is_some();
+        // A connection that is identified only now owes nobody knows how many answers; one that has asked owes those lost.
+        let was_pagestream = self.session.pairing.is_some() || matches!(self.session.phase, Phase::Asked { .. });
         self.session.identify(side, found.version, world);
         if let (Some(version), Some(other)) = (self.session.version, self.scanners.of_mut(side.other())) {
             other.set_version(version);
