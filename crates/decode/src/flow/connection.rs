@@ -1,5 +1,7 @@
 //! One connection: both directions' reassembly and framing, and the session that they feed.
 
+mod resync;
+
 use record::{Endpoint, Protocol, Timestamp};
 
 use super::copies::RecentSegments;
@@ -8,10 +10,9 @@ use super::seq::SeqNum;
 use super::{Pair, Side};
 use crate::config::Config;
 use crate::pagestream::emit::Identity;
-use crate::pagestream::scan::{Found, Scanner};
-use crate::pgwire::command::Command;
+use crate::pagestream::scan::Scanner;
 use crate::pgwire::frame::{Chunk, FrameReader, Framing, Step};
-use crate::pgwire::startup::{Foreign, Opening};
+use crate::pgwire::startup::Foreign;
 use crate::session::{Passed, Phase, Session, Turn, World};
 use crate::wire::Segment;
 
@@ -22,9 +23,6 @@ const CLOCK_TOLERANCE_NS: u64 = 1_000_000;
 /// So many segments in a row that come after their acknowledgement are no retransmissions of what the capture missed, which
 /// are few and far between: one direction's stamps, or its packets, are behind the other's.
 const LATE_IN_A_ROW: u8 = 4;
-
-/// An unidentified connection that shows nothing of a pagestream in so many bytes is none: a hundred page answers.
-const MAX_UNIDENTIFIED_BYTES: u64 = 1 << 20;
 
 /// Keep-alive probes repeat the last byte, or none (RFC 9293, section 3.8.4).
 const KEEP_ALIVE_BYTES: u32 = 1;
@@ -91,17 +89,7 @@ impl Connection {
             return false;
         }
         let is_behind_a_hole = half.offset_of(seq).is_none_or(|offset| offset > half.next());
-        let is_new = self.is_closed && half.is_finished() || self.says_it_begins(segment.payload);
-        is_behind_a_hole && is_new
-    }
-
-    /// Whether the client's payload is what a connection begins with, and this one is past that.
-    fn says_it_begins(&self, payload: &[u8]) -> bool {
-        match opening_framing(payload) {
-            Some(Framing::Startup) => true,
-            Some(_) => self.session.was_pagestream,
-            None => false,
-        }
+        is_behind_a_hole && (self.is_closed && half.is_finished() || self.says_it_begins(segment.payload))
     }
 
     /// Whether both ends take part with data.
@@ -379,110 +367,6 @@ impl Connection {
         }
     }
 
-    /// The framing of one direction is lost at `from`.
-    fn begin_scan(&mut self, side: Side, from: u64, chunk: &Chunk<'_>, world: &mut World<'_>) {
-        match self.session.phase {
-            Phase::Startup if matches!(chunk, Chunk::Data { .. }) => {
-                let turn = match self.session.looks_like {
-                    Foreign::Tls => self.session.become_encrypted(world),
-                    other => self.session.become_foreign(other),
-                };
-                debug_assert_eq!(turn, Turn::Ignore);
-                return self.ignore();
-            }
-            Phase::Encrypted | Phase::Foreign(_) => return self.ignore(),
-            Phase::Startup | Phase::Query | Phase::Command => self.session.phase = Phase::Unidentified,
-            Phase::Asked { .. } | Phase::Pagestream | Phase::Ended | Phase::Unidentified => {}
-        }
-        let at = self.readers.of(side).at();
-        let version = match self.session.phase {
-            Phase::Asked { version, .. } => Some(version),
-            _ => self.session.version,
-        };
-        *self.scanners.of_mut(side) = Some(Box::new(Scanner::new(side, version, from, at)));
-        let arrived = match chunk {
-            Chunk::Gap { arrived, .. } => *arrived,
-            Chunk::Data { .. } => None,
-        };
-        self.session.lost(side, arrived, world);
-    }
-
-    /// Looks for the framing in a direction that has lost it.
-    fn scan(&mut self, side: Side, chunk: Chunk<'_>, world: &mut World<'_>) {
-        if self.is_opening(side, &chunk) {
-            return self.deliver(side, chunk, world);
-        }
-        let Some(mut scanner) = self.scanners.of_mut(side).take() else { return self.ignore() };
-        // The reader keeps count of the place.
-        let mut passed = chunk;
-        while self.readers.of_mut(side).step(&mut passed).is_some() {}
-        let found = match chunk {
-            Chunk::Gap { len, arrived } => scanner.gap(len, arrived),
-            Chunk::Data { bytes, arrived, deliverable } => {
-                let pairing = self.session.pairing.as_deref();
-                let recognises = |head: &_| pairing.is_some_and(|pairing| pairing.recognises(head));
-                scanner.data(bytes, (arrived, deliverable), recognises)
-            }
-        };
-        match found {
-            Some(found) => self.found(side, &scanner, found, world),
-            None if scanner.seen_bytes > MAX_UNIDENTIFIED_BYTES && self.session.phase == Phase::Unidentified => {
-                self.session.become_foreign(Foreign::Unknown);
-                self.ignore();
-            }
-            None => {
-                if let (Side::Client, Chunk::Data { .. }, Some(pairing)) = (side, &chunk, &mut self.session.pairing) {
-                    pairing.requests_lost_time_unknown();
-                }
-                *self.scanners.of_mut(side) = Some(scanner);
-            }
-        }
-    }
-
-    /// On a connection whose SYN was not seen: whether the client's first bytes are a start-up or a command all the same.
-    fn is_opening(&mut self, side: Side, chunk: &Chunk<'_>) -> bool {
-        let (Phase::Unidentified, Side::Client, Chunk::Data { bytes, .. }) = (self.session.phase, side, chunk) else {
-            return false;
-        };
-        let is_first = self.scanners.client.as_ref().is_some_and(|scanner| scanner.seen_bytes == 0);
-        let Some(framing) = opening_framing(bytes).filter(|_| is_first) else { return false };
-        self.session.phase = if framing == Framing::Startup { Phase::Startup } else { Phase::Query };
-        if framing == Framing::Startup {
-            self.session.start_was_seen();
-        }
-        for side in [Side::Client, Side::Server] {
-            let at = self.readers.of(side).at();
-            self.readers.of_mut(side).resume(at);
-            *self.scanners.of_mut(side) = None;
-        }
-        self.readers.client.set_framing(framing);
-        true
-    }
-
-    /// The framing was found again: accounts for what was lost and reads on from there.
-    fn found(&mut self, side: Side, scanner: &Scanner, found: Found, world: &mut World<'_>) {
-        // A connection that is identified only now owes nobody knows how many answers; one that has asked owes those lost.
-        let was_pagestream = self.session.pairing.is_some() || matches!(self.session.phase, Phase::Asked { .. });
-        self.session.identify(side, found.version, world);
-        if let (Some(version), Some(other)) = (self.session.version, self.scanners.of_mut(side.other())) {
-            other.set_version(version);
-        }
-        let bytes = found.at.saturating_sub(scanner.lost_from());
-        if was_pagestream {
-            match side {
-                Side::Client => self.session.with_pairing(world, |pairing, out| {
-                    pairing.requests_lost_end(bytes, scanner.is_one_gap_before(found.at), out);
-                }),
-                Side::Server => self.session.answers_lost(bytes, found.one_page, self.is_unsettled(), world),
-            }
-        }
-        self.readers.of_mut(side).resume(found.at);
-        for chunk in scanner.chunks_from(found.at) {
-            self.deliver(side, chunk, world);
-        }
-        self.retry(world);
-    }
-
     /// Gives up what has waited for too long.
     pub(crate) fn expire(&mut self, now: Timestamp, world: &mut World<'_>) {
         self.session.with_pairing(world, |pairing, out| pairing.expire(now, out));
@@ -525,19 +409,4 @@ impl Connection {
         };
         *counter = counter.saturating_add(1);
     }
-}
-
-/// How a connection begins that these are the client's first bytes of, if they are a whole opening message.
-fn opening_framing(bytes: &[u8]) -> Option<Framing> {
-    let (&length, body) = bytes.split_first_chunk()?;
-    let body_bytes = u32::from_be_bytes(length).checked_sub(4)?;
-    if body_bytes as usize == body.len() {
-        let is_startup =
-            matches!(Opening::parse(body, body_bytes), Opening::Startup { .. } | Opening::EncryptionRequest);
-        return is_startup.then_some(Framing::Startup);
-    }
-    let (&[tag, l0, l1, l2, l3], text) = bytes.split_first_chunk()?;
-    let text_bytes = u32::from_be_bytes([l0, l1, l2, l3]).checked_sub(4)?;
-    let is_query = tag == b'Q' && matches!(Command::parse_query(text, text_bytes), Command::Pagestream { .. });
-    is_query.then_some(Framing::Typed)
 }

@@ -1,0 +1,142 @@
+//! What becomes of a connection when the framing of one direction is lost: the search for it, and what is done once it is
+//! found, or once the client turns out to begin anew.
+
+use super::{Connection, Side};
+use crate::pagestream::scan::{Found, Scanner};
+use crate::pgwire::command::Command;
+use crate::pgwire::frame::{Chunk, Framing};
+use crate::pgwire::startup::{Foreign, Opening};
+use crate::session::{Phase, Turn, World};
+
+/// An unidentified connection that shows nothing of a pagestream in so many bytes is none: a hundred page answers.
+const MAX_UNIDENTIFIED_BYTES: u64 = 1 << 20;
+
+impl Connection {
+    /// The framing of one direction is lost at `from`.
+    pub(super) fn begin_scan(&mut self, side: Side, from: u64, chunk: &Chunk<'_>, world: &mut World<'_>) {
+        match self.session.phase {
+            Phase::Startup if matches!(chunk, Chunk::Data { .. }) => {
+                let turn = match self.session.looks_like {
+                    Foreign::Tls => self.session.become_encrypted(world),
+                    other => self.session.become_foreign(other),
+                };
+                debug_assert_eq!(turn, Turn::Ignore);
+                return self.ignore();
+            }
+            Phase::Encrypted | Phase::Foreign(_) => return self.ignore(),
+            Phase::Startup | Phase::Query | Phase::Command => self.session.phase = Phase::Unidentified,
+            Phase::Asked { .. } | Phase::Pagestream | Phase::Ended | Phase::Unidentified => {}
+        }
+        let at = self.readers.of(side).at();
+        let version = match self.session.phase {
+            Phase::Asked { version, .. } => Some(version),
+            _ => self.session.version,
+        };
+        *self.scanners.of_mut(side) = Some(Box::new(Scanner::new(side, version, from, at)));
+        let arrived = match chunk {
+            Chunk::Gap { arrived, .. } => *arrived,
+            Chunk::Data { .. } => None,
+        };
+        self.session.lost(side, arrived, world);
+    }
+
+    /// Looks for the framing in a direction that has lost it.
+    pub(super) fn scan(&mut self, side: Side, chunk: Chunk<'_>, world: &mut World<'_>) {
+        if self.is_opening(side, &chunk) {
+            return self.deliver(side, chunk, world);
+        }
+        let Some(mut scanner) = self.scanners.of_mut(side).take() else { return self.ignore() };
+        // The reader keeps count of the place.
+        let mut passed = chunk;
+        while self.readers.of_mut(side).step(&mut passed).is_some() {}
+        let found = match chunk {
+            Chunk::Gap { len, arrived } => scanner.gap(len, arrived),
+            Chunk::Data { bytes, arrived, deliverable } => {
+                let pairing = self.session.pairing.as_deref();
+                let recognises = |head: &_| pairing.is_some_and(|pairing| pairing.recognises(head));
+                scanner.data(bytes, (arrived, deliverable), recognises)
+            }
+        };
+        match found {
+            Some(found) => self.found(side, &scanner, found, world),
+            None if scanner.seen_bytes > MAX_UNIDENTIFIED_BYTES && self.session.phase == Phase::Unidentified => {
+                self.session.become_foreign(Foreign::Unknown);
+                self.ignore();
+            }
+            None => {
+                if let (Side::Client, Chunk::Data { .. }, Some(pairing)) = (side, &chunk, &mut self.session.pairing) {
+                    pairing.requests_lost_time_unknown();
+                }
+                *self.scanners.of_mut(side) = Some(scanner);
+            }
+        }
+    }
+
+    /// On a connection whose SYN was not seen: whether the client's first bytes are a start-up or a command all the same.
+    fn is_opening(&mut self, side: Side, chunk: &Chunk<'_>) -> bool {
+        let (Phase::Unidentified, Side::Client, Chunk::Data { bytes, .. }) = (self.session.phase, side, chunk) else {
+            return false;
+        };
+        let is_first = self.scanners.client.as_ref().is_some_and(|scanner| scanner.seen_bytes == 0);
+        let Some(framing) = opening_framing(bytes).filter(|_| is_first) else { return false };
+        self.session.phase = if framing == Framing::Startup { Phase::Startup } else { Phase::Query };
+        if framing == Framing::Startup {
+            self.session.start_was_seen();
+        }
+        for side in [Side::Client, Side::Server] {
+            let at = self.readers.of(side).at();
+            self.readers.of_mut(side).resume(at);
+            *self.scanners.of_mut(side) = None;
+        }
+        self.readers.client.set_framing(framing);
+        true
+    }
+
+    /// The framing was found again: accounts for what was lost and reads on from there.
+    fn found(&mut self, side: Side, scanner: &Scanner, found: Found, world: &mut World<'_>) {
+        // A connection that is identified only now owes nobody knows how many answers; one that has asked owes those lost.
+        let was_pagestream = self.session.pairing.is_some() || matches!(self.session.phase, Phase::Asked { .. });
+        self.session.identify(side, found.version, world);
+        if let (Some(version), Some(other)) = (self.session.version, self.scanners.of_mut(side.other())) {
+            other.set_version(version);
+        }
+        let bytes = found.at.saturating_sub(scanner.lost_from());
+        if was_pagestream {
+            match side {
+                Side::Client => self.session.with_pairing(world, |pairing, out| {
+                    pairing.requests_lost_end(bytes, scanner.is_one_gap_before(found.at), out);
+                }),
+                Side::Server => self.session.answers_lost(bytes, found.one_page, self.is_unsettled(), world),
+            }
+        }
+        self.readers.of_mut(side).resume(found.at);
+        for chunk in scanner.chunks_from(found.at) {
+            self.deliver(side, chunk, world);
+        }
+        self.retry(world);
+    }
+
+    /// Whether the client's payload is what a connection begins with, and this one is past that.
+    pub(super) fn says_it_begins(&self, payload: &[u8]) -> bool {
+        match opening_framing(payload) {
+            Some(Framing::Startup) => true,
+            Some(_) => self.session.was_pagestream,
+            None => false,
+        }
+    }
+}
+
+/// How a connection begins that these are the client's first bytes of, if they are a whole opening message.
+fn opening_framing(bytes: &[u8]) -> Option<Framing> {
+    let (&length, body) = bytes.split_first_chunk()?;
+    let body_bytes = u32::from_be_bytes(length).checked_sub(4)?;
+    if body_bytes as usize == body.len() {
+        let is_startup =
+            matches!(Opening::parse(body, body_bytes), Opening::Startup { .. } | Opening::EncryptionRequest);
+        return is_startup.then_some(Framing::Startup);
+    }
+    let (&[tag, l0, l1, l2, l3], text) = bytes.split_first_chunk()?;
+    let text_bytes = u32::from_be_bytes([l0, l1, l2, l3]).checked_sub(4)?;
+    let is_query = tag == b'Q' && matches!(Command::parse_query(text, text_bytes), Command::Pagestream { .. });
+    is_query.then_some(Framing::Typed)
+}
