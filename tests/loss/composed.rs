@@ -57,6 +57,13 @@ fn a_reconnection_whose_opening_is_missing_is_another_connection() {
     again(Some(Tape::composed(RECONNECTING)), &[249, 509, 842]);
 }
 
+/// The end of an answer is missing before a silence in which requests are given up: its request has been answered.
+#[test]
+fn an_answer_cut_before_a_long_silence_keeps_its_request() {
+    const SILENT: &str = "--requests 4 --kinds getpage=1,nblocks=1 --depth 2 --idle-after 2 --idle-time 599s";
+    again(Some(Tape::composed(SILENT)), &[4, 209, 243, 309]);
+}
+
 /// The options without the snap length: what was cut off tells whether what is left was read rightly.
 fn without_cut(options: &str) -> String {
     let mut words: Vec<&str> = options.split_whitespace().collect();

@@ -414,6 +414,15 @@ impl Session {
         self.with_pairing(world, |pairing, out| pairing.end(out));
     }
 
+    /// Gives up what has waited for too long. If an answer has begun by then it is taken as it is: its request has been
+    /// answered, however long the rest may take.
+    pub(crate) fn expire(&mut self, now: Timestamp, world: &mut World<'_>) {
+        if self.pairing.as_ref().is_some_and(|pairing| pairing.is_overdue(now)) {
+            self.cut_answer(world);
+        }
+        self.with_pairing(world, |pairing, out| pairing.expire(now, out));
+    }
+
     /// The stream ends here: an answer that is passing by will not be whole, but it has begun.
     pub(crate) fn cut_answer(&mut self, world: &mut World<'_>) {
         let passed = Passed { last_at: None, is_timed: false, deliverable: world.now, unsettled: false };

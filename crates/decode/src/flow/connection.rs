@@ -369,7 +369,7 @@ impl Connection {
 
     /// Gives up what has waited for too long.
     pub(crate) fn expire(&mut self, now: Timestamp, world: &mut World<'_>) {
-        self.session.with_pairing(world, |pairing, out| pairing.expire(now, out));
+        self.session.expire(now, world);
     }
 
     /// The connection is over: what is held comes out, what is missing will stay so, what is pending stays unanswered.

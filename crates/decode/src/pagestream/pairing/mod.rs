@@ -337,10 +337,15 @@ impl Pairing {
 
     /// Gives up what has waited for too long.
     pub(crate) fn expire(&mut self, now: Timestamp, out: &mut Emitter<'_>) {
-        let is_over = |at: Timestamp| now.since(at).is_some_and(|waited| waited > GIVE_UP_NS);
-        while self.slots.iter().find_map(Slot::arrived).is_some_and(is_over) {
+        while self.is_overdue(now) {
             self.give_up_front(out);
         }
+    }
+
+    /// Whether a request has waited for too long.
+    pub(crate) fn is_overdue(&self, now: Timestamp) -> bool {
+        let arrived = self.slots.iter().find_map(Slot::arrived);
+        arrived.and_then(|at| now.since(at)).is_some_and(|waited| waited > GIVE_UP_NS)
     }
 
     /// The earliest pending request is recorded as unanswered. In version 1 and 2 its answer, should it still come, must
