@@ -84,6 +84,8 @@ pub(crate) struct Session {
     is_copy_both: bool,
     /// No answer is missing at this moment.
     pub(crate) is_answering_whole: bool,
+    /// The client has given a command.
+    has_commanded: bool,
     /// What the server said to an earlier command may still turn up behind a hole, and be taken for answers to this one.
     is_grant_doubtful: bool,
     /// The request that is passing by.
@@ -120,6 +122,7 @@ impl Session {
             is_client_seen: false,
             is_copy_both: false,
             is_answering_whole: true,
+            has_commanded: false,
             is_grant_doubtful: false,
             asking: Asking::Nothing,
             answering: None,
@@ -193,7 +196,7 @@ impl Session {
     }
 
     fn command(&mut self, command: Command, head: &Head<'_>, world: &mut World<'_>) {
-        let is_first = self.phase == Phase::Query;
+        let is_first = !std::mem::replace(&mut self.has_commanded, true) && !self.is_joined;
         if let Phase::Pagestream | Phase::Ended = self.phase {
             self.end_pagestream(world);
             self.finish_ending(world);

@@ -42,7 +42,7 @@ impl Connection {
 
     /// Looks for the framing in a direction that has lost it.
     pub(super) fn scan(&mut self, side: Side, chunk: Chunk<'_>, world: &mut World<'_>) {
-        if self.is_opening(side, &chunk) {
+        if self.is_opening(side, &chunk) || self.is_grant(side, &chunk) {
             return self.deliver(side, chunk, world);
         }
         let Some(mut scanner) = self.scanners.of_mut(side).take() else { return self.ignore() };
@@ -89,6 +89,22 @@ impl Connection {
             *self.scanners.of_mut(side) = None;
         }
         self.readers.client.set_framing(framing);
+        true
+    }
+
+    /// Whether the server's bytes are a grant. As long as no request has been sent there are no answers, and no pages whose
+    /// bytes could look like one; what was lost before it belongs to the start-up.
+    fn is_grant(&mut self, side: Side, chunk: &Chunk<'_>) -> bool {
+        /// CopyBothResponse: tag, length, format and a count of no columns.
+        const COPY_BOTH: &[u8] = b"W\0\0\0\x07\0\0\0";
+        let is_asked = matches!(self.session.phase, Phase::Asked { .. }) && !self.halves.client.has_hole();
+        let is_grant = matches!(chunk, Chunk::Data { bytes: COPY_BOTH, .. });
+        if side == Side::Client || !is_asked || !is_grant {
+            return false;
+        }
+        let at = self.readers.server.at();
+        self.readers.server.resume(at);
+        self.scanners.server = None;
         true
     }
 
