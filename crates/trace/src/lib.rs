@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! TraceWriter::append → batch → block (columns, ledger, CRC-32C) → DIR/<tenant>/<timeline>/<start>-<instance>-<n>.pgtrace
-//! TraceReader::open → records(), or block by block;  OrderedRecords merges files;  Follower goes on while one is written
+//! TraceReader::open → records(), or block by block;  Follower goes on while one is written
+//! OrderedRecords, WrittenRecords merge files: by time, or as the records were completed
 //! ```
 //!
 //! The contract:
@@ -56,5 +57,6 @@ pub use name::MAX_INSTANCE_LEN;
 pub use read::files::{open_all, trace_files};
 pub use read::follow::Follower;
 pub use read::ordered::{FileSummary, OrderedRecords};
+pub use read::written::{FileDamage, WrittenRecords};
 pub use read::{Block, BlockRecords, Damage, Records, TraceReader};
 pub use write::{DEFAULT_FLUSH_INTERVAL_NS, DEFAULT_MAX_BYTES, MIN_LIMIT_BYTES, OnFull, TraceWriter, WriterConfig};

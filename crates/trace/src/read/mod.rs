@@ -7,6 +7,7 @@ pub(crate) mod files;
 pub(crate) mod follow;
 pub(crate) mod ordered;
 mod search;
+pub(crate) mod written;
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

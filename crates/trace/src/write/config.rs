@@ -85,8 +85,12 @@ impl WriterConfig {
         }
     }
 
-    /// Refuses what cannot work.
-    pub(super) fn check(&self) -> Result<(), TraceError> {
+    /// Refuses what cannot work, before anything is touched; [`crate::TraceWriter::open`] asks this too.
+    ///
+    /// # Errors
+    ///
+    /// An instance name that cannot be part of a file name, or a limit below [`MIN_LIMIT_BYTES`].
+    pub fn check(&self) -> Result<(), TraceError> {
         check_instance(&self.instance)?;
         for limit in [self.circumstances.max_bytes, self.circumstances.max_total_bytes].into_iter().flatten() {
             if limit < MIN_LIMIT_BYTES {
