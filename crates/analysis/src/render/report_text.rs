@@ -21,6 +21,7 @@ pub fn report_text(report: &Report) -> String {
     }
     completeness(report, &mut text);
     left_out(report, &mut text);
+    traces(report, &mut text);
     for note in &report.notes {
         line(&mut text, format_args!("Note: {note}."));
     }
@@ -176,6 +177,32 @@ fn left_out(report: &Report, text: &mut String) {
     let reasons: Vec<String> = reasons.map(|&(count, why)| format!("{} {why}", count_text(count))).collect();
     if !reasons.is_empty() {
         line(text, format_args!("Requests left out: {}.", reasons.join(", ")));
+    }
+}
+
+fn traces(report: &Report, text: &mut String) {
+    let Some(traces) = &report.traces else { return };
+    let (rotated, failed) = (report.ledger.rotated, report.ledger.write_failed);
+    let lost = [
+        (report.ledger.queue_dropped, "not written as the disk was too slow"),
+        (failed, "not written"),
+        (rotated, "deleted again to keep the limit"),
+    ];
+    let lost: Vec<_> = lost.iter().filter(|reason| reason.0 > 0).collect();
+    let lost: String =
+        lost.iter().map(|(count, why)| format!(", {} {why}", counted(*count, "record", "records"))).collect();
+    match traces.files {
+        0 => line(text, format_args!("No trace in {}: there was no record to keep{lost}.", traces.directory)),
+        files => line(
+            text,
+            format_args!(
+                "Traces: {} in {}, {}, {}{lost}.",
+                counted(files, "file", "files"),
+                traces.directory,
+                bytes_text(traces.bytes),
+                counted(report.ledger.kept, "record", "records"),
+            ),
+        ),
     }
 }
 

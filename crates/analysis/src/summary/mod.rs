@@ -19,7 +19,7 @@ use record::{Pairing, Record, TenantTimeline};
 
 pub use counts::{AttributionCounts, Counts, Word};
 pub use latency::LatencyQuantiles;
-pub use report::{CaptureFacts, Connections, Ledger, Loss, Report, TenantReport};
+pub use report::{CaptureFacts, Connections, Ledger, Loss, Report, TenantReport, Traces};
 use tenant::TenantTally;
 
 /// What bounds a summary's memory.

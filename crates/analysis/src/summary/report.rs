@@ -29,6 +29,19 @@ pub struct CaptureFacts {
     pub input_whole: bool,
     /// What a reader must know, in plain sentences.
     pub notes: Vec<String>,
+    /// The trace files, where some were to be written.
+    pub traces: Option<Traces>,
+}
+
+/// The trace files that a run leaves.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Traces {
+    /// The directory of all of them.
+    pub directory: String,
+    /// How many there are, those of earlier runs under the same instance name included.
+    pub files: u64,
+    /// Their length together.
+    pub bytes: u64,
 }
 
 /// Connections on the watched ports, by what they turned out to be.
@@ -175,6 +188,8 @@ pub struct Report {
     pub others: Option<TenantReport>,
     /// All rows together.
     pub total: TenantReport,
+    /// The trace files, null where none were to be written.
+    pub traces: Option<Traces>,
 }
 
 /// What a summary observed.
@@ -209,6 +224,7 @@ impl Report {
             notes: capture.notes,
             others,
             total,
+            traces: capture.traces,
         }
     }
 }
