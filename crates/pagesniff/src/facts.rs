@@ -2,6 +2,7 @@
 
 use analysis::summary::{CaptureFacts, Connections, Ledger, Loss};
 use decode::Stats;
+use trace::Counter;
 
 use crate::capture::SourceStats;
 use crate::flags::MaxLoss;
@@ -34,7 +35,27 @@ pub fn facts(decoded: &Stats, source: &SourceStats, ledger: Ledger, read_whole: 
         conflicts: decoded.conflicts,
         input_whole: read_whole && source.cut_files == 0 && source.damaged_files == 0 && source.untimed == 0,
         notes: Vec::new(),
+        traces: None,
     }
+}
+
+/// What the whole capture has lost up to now, in the words of the traces.
+pub fn losses(decoded: &Stats, source: &SourceStats) -> trace::Ledger {
+    let counters = [
+        (Counter::KernelDropped, source.kernel_dropped),
+        (Counter::InterfaceDropped, source.interface_dropped),
+        (Counter::TruncatedPackets, decoded.truncated_packets),
+        (Counter::GapBytes, decoded.gap_bytes),
+        (Counter::LostRequests, decoded.lost_requests),
+        (Counter::LostResponses, decoded.lost_responses),
+        (Counter::Malformed, decoded.malformed),
+        (Counter::EvictedConnections, decoded.evicted_connections),
+    ];
+    let mut losses = trace::Ledger::default();
+    for (counter, value) in counters {
+        losses.add(counter, value);
+    }
+    losses
 }
 
 /// Whether more was lost than is borne.

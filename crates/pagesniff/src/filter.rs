@@ -2,7 +2,7 @@
 
 use record::{Kind, Record, RelTag, ShardIndex, TenantShardId, TenantTimeline, TimelineId, shard_of_block};
 
-use crate::flags::{ClientMatch, RawRun};
+use crate::flags::{ClientMatch, RawFilter};
 
 /// The seed of `--sample`; the records of two runs over the same traffic must agree on which keys are in it.
 const SAMPLE_SEED: u64 = 0;
@@ -35,8 +35,8 @@ pub enum Verdict {
 }
 
 impl Filter {
-    /// The filter that was typed.
-    pub fn from_raw(raw: &RawRun) -> Self {
+    /// The filter that was typed. `unattributed` keeps requests whose tenant is not known beside what matches.
+    pub fn from_raw(raw: &RawFilter, unattributed: bool) -> Self {
         Self {
             tenants: raw.tenant.clone(),
             stripe_blocks: raw.stripe_size,
@@ -46,7 +46,7 @@ impl Filter {
             clients: raw.client.clone(),
             min_latency_ns: raw.min_latency.map(|least| u64::try_from(least.as_nanos()).unwrap_or(u64::MAX)),
             sample_one_in: raw.sample.map_or(1, |sample| sample.one_in),
-            unattributed: raw.unattributed,
+            unattributed,
         }
     }
 
@@ -114,7 +114,8 @@ mod tests {
     const REL: RelTag = RelTag { spcnode: 1663, dbnode: 5, relnode: 0x400c, forknum: 0 };
 
     fn filter(words: &[&str]) -> Filter {
-        Filter::from_raw(&RawArgs::parse_from([&["pagesniff", "--read", "f"], words].concat()).run)
+        let run = RawArgs::parse_from([&["pagesniff", "--read", "f"], words].concat()).run;
+        Filter::from_raw(&run.filter, run.unattributed)
     }
 
     fn request() -> Record {

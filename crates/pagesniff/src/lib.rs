@@ -1,17 +1,20 @@
 //! The parts of the pagesniff program, as a library so that its integration tests can reach them.
 //!
 //! ```text
-//! main → flags (what was typed → settings) → run ─┬→ worker: capture → decode → pipeline (filter → summary → records)
+//! main → flags (what was typed → settings) → run ─┬→ worker: capture → decode → pipeline (filter → summary → records, recorder → traces)
 //!                                                 └→ outcome: facts, notes → report, exit status
+//!                                     export: traces → filter → records
 //! ```
 
 pub mod capture;
+pub mod export;
 pub mod facts;
 pub mod filter;
 pub mod flags;
 mod notes;
 pub mod pipeline;
 pub mod progress;
+pub mod recorder;
 pub mod records;
 pub mod run;
 mod summary_out;

@@ -4,6 +4,7 @@ use std::io;
 use std::process::ExitCode;
 
 use clap::Parser;
+use pagesniff::export::export;
 use pagesniff::flags::{RawArgs, RawCommand, Settings, generate};
 use pagesniff::run::{output_outcome, run};
 
@@ -11,6 +12,7 @@ fn main() -> ExitCode {
     let raw = RawArgs::parse();
     let ended = match raw.command {
         Some(RawCommand::Generate { what }) => output_outcome(generate(&what, &mut io::stdout().lock())),
+        Some(RawCommand::Export(what)) => export(&what),
         None => Settings::from_raw(raw.run).map_or_else(|wrong_usage| wrong_usage.exit(), run),
     };
     match ended {

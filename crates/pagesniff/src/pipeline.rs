@@ -1,11 +1,13 @@
-//! What becomes of a record: filter → summary → records out, each step counted.
+//! What becomes of a record: filter → summary → records out and traces, each step counted.
 
 use std::io;
 
 use analysis::summary::{CaptureFacts, Ledger, Limits, Report, Summary};
-use record::Record;
+use record::{Record, Timestamp};
+use trace::Counter;
 
 use crate::filter::{Filter, Verdict};
+use crate::recorder::{Recorded, Recorder};
 use crate::records::RecordWriter;
 
 /// Takes what the decoder makes. Allocates nothing per record.
@@ -13,36 +15,79 @@ pub struct Pipeline {
     filter: Filter,
     ledger: Ledger,
     summary: Summary,
-    records: Option<RecordWriter>,
+    outputs: Outputs,
+    /// The time of the packet that is being decoded.
+    now: Timestamp,
+}
+
+/// Where records go.
+#[derive(Default)]
+pub struct Outputs {
+    /// To standard output.
+    pub records: Option<RecordWriter>,
+    /// To trace files.
+    pub recorder: Option<Recorder>,
+}
+
+/// What a pipeline ended with.
+pub struct Ended {
+    /// Where each request went; `seen` is the sum of the rest.
+    pub ledger: Ledger,
+    /// Why standard output took no more, if so.
+    pub write_error: Option<io::Error>,
+    /// What the traces came to, where there are any.
+    pub recorded: Option<Recorded>,
+    /// What the kept records came to.
+    pub summary: Summary,
+}
+
+impl Ended {
+    /// The report of what was kept.
+    pub fn report(&self, capture: CaptureFacts) -> Report {
+        self.summary.report(capture)
+    }
 }
 
 impl Pipeline {
-    /// A pipeline into `records`, or into the summary alone.
-    pub fn new(filter: Filter, records: Option<RecordWriter>) -> Self {
-        Self { filter, ledger: Ledger::default(), summary: Summary::new(Limits::default()), records }
+    /// A pipeline into these outputs, or into the summary alone.
+    pub fn new(filter: Filter, outputs: Outputs) -> Self {
+        let summary = Summary::new(Limits::default());
+        Self { filter, ledger: Ledger::default(), summary, outputs, now: Timestamp(0) }
     }
 
-    /// Writes what is buffered: the input pauses, or is at its end.
-    pub fn flush(&mut self) {
-        if let Some(records) = &mut self.records {
+    /// What is decoded next was completed at `now`, in packet time.
+    #[inline]
+    pub fn at(&mut self, now: Timestamp) {
+        self.now = now;
+    }
+
+    /// It is `now`, and no packet is at hand: what is buffered is written.
+    pub fn idle(&mut self, now: Timestamp) {
+        if let Some(records) = &mut self.outputs.records {
             records.flush();
+        }
+        if let Some(recorder) = &mut self.outputs.recorder {
+            recorder.idle(now);
         }
     }
 
-    /// Why nothing more can be written, if so.
-    pub fn write_error(&self) -> Option<&io::Error> {
-        self.records.as_ref().and_then(RecordWriter::error)
+    /// Tells the traces what the whole capture has lost up to now.
+    pub fn capture_losses(&mut self, losses: impl FnOnce() -> trace::Ledger) {
+        if let Some(recorder) = &mut self.outputs.recorder {
+            recorder.capture_losses(&losses());
+        }
     }
 
-    /// The same, at the end.
-    pub fn into_write_error(self) -> Option<io::Error> {
-        self.records.and_then(RecordWriter::into_error)
+    /// Whether there is no sense in going on: an output takes nothing more.
+    #[inline]
+    pub fn has_failed(&self) -> bool {
+        self.outputs.records.as_ref().is_some_and(|records| records.error().is_some())
+            || self.outputs.recorder.as_ref().is_some_and(Recorder::has_failed)
     }
 
-    /// Where each request went so far; `seen` is the sum of the rest.
-    pub fn ledger(&self) -> Ledger {
-        let write_failed = self.records.as_ref().map_or(0, RecordWriter::failed);
-        Ledger { write_failed, kept: self.ledger.kept.saturating_sub(write_failed), ..self.ledger }
+    /// How many records were kept so far, by the filters.
+    pub fn kept(&self) -> u64 {
+        self.ledger.kept
     }
 
     /// How many tenants have requests that were kept.
@@ -50,26 +95,59 @@ impl Pipeline {
         self.summary.tenants()
     }
 
-    /// The report of what was kept.
-    pub fn report(&self, capture: CaptureFacts) -> Report {
-        self.summary.report(capture)
+    /// Writes everything and adds up.
+    pub fn finish(self) -> Ended {
+        let Self { mut ledger, summary, outputs: Outputs { mut records, recorder }, .. } = self;
+        if let Some(records) = &mut records {
+            records.flush();
+        }
+        let queue_dropped = recorder.as_ref().map_or(0, Recorder::queue_dropped);
+        let recorded = recorder.map(Recorder::finish);
+        match &recorded {
+            // A record that is in a trace is kept, whatever became of it elsewhere.
+            Some(recorded) => account(&mut ledger, queue_dropped, recorded),
+            None => {
+                ledger.write_failed = records.as_ref().map_or(0, RecordWriter::failed);
+                ledger.kept = ledger.kept.saturating_sub(ledger.write_failed);
+            }
+        }
+        Ended { ledger, write_error: records.and_then(RecordWriter::into_error), recorded, summary }
     }
+}
+
+/// Takes over what the recorder did with the requests that the filters kept.
+fn account(ledger: &mut Ledger, queue_dropped: u64, recorded: &Recorded) {
+    let offered = ledger.kept;
+    ledger.queue_dropped = queue_dropped;
+    ledger.rotated = recorded.ledger.value(Counter::Rotated);
+    ledger.kept = recorded.kept;
+    // Those that the writer refused, and those that a recorder's end by a fault took along.
+    let elsewhere = queue_dropped.saturating_add(ledger.rotated).saturating_add(ledger.kept);
+    ledger.write_failed = offered.saturating_sub(elsewhere);
 }
 
 impl decode::Sink for Pipeline {
     fn record(&mut self, record: &Record) {
         self.ledger.seen += 1;
-        match self.filter.verdict(record) {
+        let (count, reason) = match self.filter.verdict(record) {
             Verdict::Keep => {
                 self.ledger.kept += 1;
                 self.summary.observe(record);
-                if let Some(records) = &mut self.records {
+                if let Some(records) = &mut self.outputs.records {
                     records.record(record);
                 }
+                if let Some(recorder) = &mut self.outputs.recorder {
+                    recorder.record(record, self.now);
+                }
+                return;
             }
-            Verdict::Filtered => self.ledger.filtered += 1,
-            Verdict::SampledOut => self.ledger.sampled_out += 1,
-            Verdict::Unattributed => self.ledger.unattributed += 1,
+            Verdict::Filtered => (&mut self.ledger.filtered, Counter::Filtered),
+            Verdict::SampledOut => (&mut self.ledger.sampled_out, Counter::SampledOut),
+            Verdict::Unattributed => (&mut self.ledger.unattributed, Counter::Unattributed),
+        };
+        *count += 1;
+        if let Some(recorder) = &mut self.outputs.recorder {
+            recorder.lose(record.owner, reason);
         }
     }
 }

@@ -61,7 +61,7 @@ impl ProgressLine {
         if !self.shown || self.started.elapsed() < PATIENCE || (since_drawn < REFRESH && self.bar.is_some()) {
             return;
         }
-        let records = pipeline.ledger().kept;
+        let records = pipeline.kept();
         let progress = source.progress();
         let message = match progress {
             Some(_) => format!("{} records", count_text(records)),

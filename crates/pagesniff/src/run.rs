@@ -3,9 +3,10 @@
 use std::io::{self, IsTerminal, Write};
 
 use analysis::render::report_text;
-use analysis::summary::CaptureFacts;
+use analysis::summary::{CaptureFacts, Traces};
 use anyhow::anyhow;
 use decode::Decoder;
+use trace::TraceWriter;
 
 #[cfg(feature = "live")]
 use crate::capture::live::Live;
@@ -13,8 +14,9 @@ use crate::capture::{Files, Source};
 use crate::facts::{exceeds, facts};
 use crate::flags::{Input, Settings};
 use crate::notes::notes;
-use crate::pipeline::Pipeline;
+use crate::pipeline::{self, Outputs, Pipeline};
 use crate::progress::ProgressLine;
+use crate::recorder::{Clock, Recorder};
 use crate::records::{Pace, RecordWriter};
 use crate::summary_out::SummaryOut;
 use crate::worker;
@@ -50,14 +52,7 @@ pub fn run(settings: Settings) -> anyhow::Result<Ended> {
     match &settings.input {
         Input::Files(paths) => run_from(Files::open(paths)?, &settings),
         #[cfg(feature = "live")]
-        Input::Live(options) => {
-            let live = Live::open(options.clone())?;
-            if !settings.quiet {
-                // From here on every packet counts: who generates traffic waits for this line.
-                eprintln!("Capturing on {}. Ctrl-C ends it.", options.iface);
-            }
-            run_from(live, &settings)
-        }
+        Input::Live(options) => run_from(Live::open(options.clone())?, &settings),
         #[cfg(not(feature = "live"))]
         Input::Live(_) => Err(anyhow!(
             "--iface: this pagesniff was built without live capture; build it with the feature 'live', or capture with \
@@ -68,29 +63,54 @@ pub fn run(settings: Settings) -> anyhow::Result<Ended> {
 
 fn run_from(mut source: impl Source, settings: &Settings) -> anyhow::Result<Ended> {
     let summary = settings.summary.as_ref().map(SummaryOut::open).transpose()?;
+    let outputs = Outputs { records: records(settings), recorder: recorder(settings)? };
     let mut decoder = Decoder::new(settings.decode.clone());
-    let mut pipeline = Pipeline::new(settings.filter.clone(), records(settings));
+    let mut pipeline = Pipeline::new(settings.filter.clone(), outputs);
     let mut progress = ProgressLine::new(wants_progress(settings));
+    announce(settings);
 
     let read = worker::run(&mut source, &mut decoder, &mut pipeline, &mut progress);
 
-    let facts = gather(settings, &source, &decoder, &pipeline, read.is_ok());
+    let mut ended = pipeline.finish();
+    let facts = gather(settings, &source, &decoder, (&ended, read.is_ok()));
     let too_much_loss = settings.max_loss.is_some_and(|most| exceeds(most, &facts));
-    let report = pipeline.report(facts);
-    let records_ended = match pipeline.into_write_error() {
-        None => Ok(Ended::Done),
-        Some(error) => output_outcome(Err(error)),
-    };
+    let report = ended.report(facts);
+    let records_ended = ended.write_error.take().map_or(Ok(Ended::Done), |error| output_outcome(Err(error)));
     if !settings.quiet && !matches!(records_ended, Ok(Ended::OutputClosed)) {
         // Where standard error is gone there is nobody to tell.
         let _ = io::stderr().lock().write_all(report_text(&report).as_bytes());
     }
     let summary_ended = summary.map_or(Ok(Ended::Done), |summary| summary.write(&report));
     read?;
+    if let Some(error) = ended.recorded.and_then(|recorded| recorded.error) {
+        return Err(anyhow!("{error}; what was written before is whole"));
+    }
     match (records_ended?, summary_ended?) {
         (Ended::Done, Ended::Done) if too_much_loss => Ok(Ended::TooMuchLoss),
         (Ended::Done, ended) | (ended, _) => Ok(ended),
     }
+}
+
+/// The thread that writes traces, where they are wanted.
+fn recorder(settings: &Settings) -> anyhow::Result<Option<Recorder>> {
+    let Some(config) = &settings.trace else { return Ok(None) };
+    let writer = TraceWriter::open(config.clone())?;
+    let clock = if matches!(settings.input, Input::Live(_)) { Clock::Wall } else { Clock::Packets };
+    let recorder = Recorder::start(writer, clock).map_err(|error| anyhow!("cannot start a thread: {error}"))?;
+    Ok(Some(recorder))
+}
+
+/// Says that a live capture runs. From here on every packet counts: who generates traffic waits for this line.
+fn announce(settings: &Settings) {
+    let Input::Live(options) = &settings.input else { return };
+    if settings.quiet {
+        return;
+    }
+    let traces = settings
+        .trace
+        .as_ref()
+        .map_or(String::new(), |config| format!(", traces go to {}", config.directory.display()));
+    eprintln!("Capturing on {}{traces}. Ctrl-C ends it.", options.iface);
 }
 
 /// What a write to standard output came to: that its reader left is no failure.
@@ -125,12 +145,21 @@ fn gather(
     settings: &Settings,
     source: &impl Source,
     decoder: &Decoder,
-    pipeline: &Pipeline,
-    read_whole: bool,
+    (ended, read_whole): (&pipeline::Ended, bool),
 ) -> CaptureFacts {
-    let (stats, ledger) = (decoder.stats(), pipeline.ledger());
-    let mut facts = facts(stats, &source.statistics(), ledger, read_whole && pipeline.write_error().is_none());
+    let stats = decoder.stats();
+    let failed =
+        ended.write_error.is_some() || ended.recorded.as_ref().is_some_and(|recorded| recorded.error.is_some());
+    let mut facts = facts(stats, &source.statistics(), ended.ledger, read_whole && !failed);
     facts.notes = source.notes();
-    facts.notes.extend(notes(stats, &ledger, &settings.decode.ports, settings.filter.sample_one_in()));
+    facts.notes.extend(notes(stats, &ended.ledger, &settings.decode.ports, settings.filter.sample_one_in()));
+    if let Some(recorded) = &ended.recorded {
+        facts.notes.extend(recorded.limit.clone());
+        facts.traces = Some(Traces {
+            directory: recorded.directory.display().to_string(),
+            files: recorded.files,
+            bytes: recorded.bytes,
+        });
+    }
     facts
 }

@@ -3,10 +3,15 @@
 use decode::Decoder;
 
 use crate::capture::{CaptureError, Event, Source};
+use crate::facts::losses;
 use crate::pipeline::Pipeline;
 use crate::progress::ProgressLine;
 
-/// Reads `source` to its end, or to the first failure of either side. What was read until then is decoded and flushed
+/// The traces are told what the capture has lost once in so many packets: a few milliseconds' worth, so that a loss is
+/// found beside the records that it may have taken.
+const PACKETS_PER_TELLING: u32 = 4096;
+
+/// Reads `source` to its end, or to the first failure of either side. What was read until then is decoded and handed over
 /// in any case; a failure to write is found in the pipeline.
 ///
 /// # Errors
@@ -18,26 +23,34 @@ pub fn run(
     pipeline: &mut Pipeline,
     progress: &mut ProgressLine,
 ) -> Result<(), CaptureError> {
+    let mut until_telling = PACKETS_PER_TELLING;
     let outcome = loop {
         match source.next_event() {
             Ok(Event::Packet(packet)) => {
+                pipeline.at(packet.time);
                 decoder.packet(&packet, pipeline);
                 progress.step(source, pipeline);
+                until_telling = until_telling.wrapping_sub(1);
             }
             Ok(Event::Idle { now }) => {
+                pipeline.at(now);
                 decoder.idle(now, pipeline);
-                pipeline.flush();
+                pipeline.idle(now);
                 progress.look(source, pipeline);
             }
             Ok(Event::End) => break Ok(()),
             Err(error) => break Err(error),
         }
-        if pipeline.write_error().is_some() {
+        if until_telling == 0 {
+            until_telling = PACKETS_PER_TELLING;
+            pipeline.capture_losses(|| losses(decoder.stats(), &source.statistics()));
+        }
+        if pipeline.has_failed() {
             break Ok(());
         }
     };
     decoder.finish(pipeline);
-    pipeline.flush();
+    pipeline.capture_losses(|| losses(decoder.stats(), &source.statistics()));
     progress.clear();
     outcome
 }

@@ -9,12 +9,19 @@
 
 mod generate;
 mod raw;
+mod raw_export;
+mod raw_filter;
 mod raw_live;
+mod raw_trace;
 mod settings;
+mod trace_settings;
 mod values;
 
 pub use generate::generate;
 pub use raw::{RawArgs, RawCommand, RawGenerate, RawRun};
+pub use raw_export::{RawExport, RawExportFormat};
+pub use raw_filter::RawFilter;
 pub use raw_live::RawLive;
+pub use raw_trace::{RawOnFull, RawTrace};
 pub use settings::{Input, Settings, SummaryTarget};
 pub use values::{ClientMatch, MaxLoss, SampleRate};

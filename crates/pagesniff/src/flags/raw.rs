@@ -1,26 +1,31 @@
 //! What was typed. Each value is checked on its own here, nothing is interpreted.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use analysis::render::Format;
 use bytesize::ByteSize;
 use clap::{ArgGroup, Args, Parser, Subcommand};
-use record::{Kind, RelTag, TenantShardId, TimelineId};
 
+use super::raw_export::RawExport;
+use super::raw_filter::RawFilter;
 use super::raw_live::RawLive;
-use super::values::{ClientMatch, MaxLoss, SampleRate, duration, memory};
+use super::raw_trace::RawTrace;
+use super::values::{MaxLoss, memory};
 
 const EXAMPLES: &str = "\
 Examples:
   pagesniff --iface eth0 --tenant 3aabbf1a5d0f4e2a9d3c1b2a49505101 --duration 30s
-      Watch one tenant for half a minute
+      Watch one tenant for half a minute; the trace is in ./pagesniff
   pagesniff --read node.pcap
       Who asked for what: a table by tenant, and how much of the picture is there
   pagesniff --read node.pcap --tenant 3aabbf1a5d0f4e2a9d3c1b2a49505101 --format jsonl
       Every request of one tenant, one JSON object a line
   pagesniff --read node.pcap --min-latency 100ms --format table
       The slow requests
+  pagesniff --read node.pcap --out traces
+      A trace for each tenant: nine bytes a request, to keep, send and export
+  pagesniff export traces --to csv > requests.csv
+      The records in them
   tcpdump -i eth0 -w - 'tcp port 6400' | pagesniff --read - --format csv
       Straight from tcpdump, which needs the privileges that pagesniff then does not
   pagesniff --read *.pcap.zst --summary - --quiet --max-loss 0
@@ -58,6 +63,8 @@ pub struct RawArgs {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum RawCommand {
+    /// Write the records of traces to standard output, as JSON Lines or CSV.
+    Export(RawExport),
     /// Print the man page or shell completions, for packagers.
     #[command(hide = true)]
     Generate {
@@ -97,42 +104,9 @@ pub struct RawRun {
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Input")]
     pub port: Vec<u16>,
 
-    /// Only this tenant, or this shard of it (TENANT-0b10: shard 11 of 16); repeatable
-    #[arg(long, value_name = "TENANT[-SHARD]", help_heading = "Filters")]
-    pub tenant: Vec<TenantShardId>,
-
-    /// Blocks in a stripe of a sharded tenant; only shards in --tenant need it
-    ///
-    /// Neither this nor the number of shards is on the wire. Old tenants have 32768.
-    #[arg(long, value_name = "BLOCKS", default_value_t = 2048, value_parser = clap::value_parser!(u32).range(1..),
-          help_heading = "Filters")]
-    pub stripe_size: u32,
-
-    /// Only this timeline; repeatable
-    #[arg(long, value_name = "TIMELINE", help_heading = "Filters")]
-    pub timeline: Vec<TimelineId>,
-
-    /// Only this fork of a relation, such as 1663/16384/16402 or 1663/16384/16402_vm; repeatable
-    #[arg(long, value_name = "REL", help_heading = "Filters")]
-    pub rel: Vec<RelTag>,
-
-    /// Only this kind of request: getpage, exists, nblocks, dbsize, slru; repeatable
-    #[arg(long, value_name = "KIND", help_heading = "Filters")]
-    pub kind: Vec<Kind>,
-
-    /// Only computes at this address, ADDR:PORT or network (10.0.0.0/8); repeatable
-    #[arg(long, value_name = "CLIENT", help_heading = "Filters")]
-    pub client: Vec<ClientMatch>,
-
-    /// Only requests that took at least this long, such as 1.5ms
-    ///
-    /// Requests whose latency is not known are left out by it.
-    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Filters")]
-    pub min_latency: Option<Duration>,
-
-    /// Only one key in N, always the same ones, so that reuse stays measurable
-    #[arg(long, value_name = "1/N", help_heading = "Filters")]
-    pub sample: Option<SampleRate>,
+    /// Which requests.
+    #[command(flatten)]
+    pub filter: RawFilter,
 
     /// Keep requests whose tenant is not known
     ///
@@ -141,6 +115,10 @@ pub struct RawRun {
     /// what matches.
     #[arg(long, help_heading = "Filters")]
     pub unattributed: bool,
+
+    /// Trace files.
+    #[command(flatten)]
+    pub trace: RawTrace,
 
     /// Write records to standard output: table, jsonl or csv
     ///

@@ -7,9 +7,11 @@ use clap::CommandFactory;
 use clap::error::ErrorKind;
 
 use super::raw::{RawArgs, RawRun};
+use super::trace_settings::writer_config;
 use super::values::MaxLoss;
 use crate::capture::live::LiveOptions;
 use crate::filter::Filter;
+use trace::WriterConfig;
 
 /// Where the figures of the run go as JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +42,8 @@ pub struct Settings {
     pub filter: Filter,
     /// In which format records go to standard output; `None` where none do.
     pub format: Option<Format>,
+    /// Where and how traces are written; `None` where none are.
+    pub trace: Option<WriterConfig>,
     /// Where the figures go.
     pub summary: Option<SummaryTarget>,
     /// How much loss is borne.
@@ -55,7 +59,8 @@ impl Settings {
     ///
     /// Where two options contradict each other; the error prints itself and ends the program with status 2.
     pub fn from_raw(raw: RawRun) -> Result<Self, clap::Error> {
-        let filter = Filter::from_raw(&raw);
+        let filter = Filter::from_raw(&raw.filter, raw.unattributed);
+        let wanted = (raw.filter.in_words(), filter.sample_one_in());
         let summary = raw.summary.map(|path| match path.as_os_str() == "-" {
             true => SummaryTarget::Stdout,
             false => SummaryTarget::File(path),
@@ -70,7 +75,8 @@ impl Settings {
         // Only a machine of 32 bits has less address space than was asked for.
         let memory_limit_bytes = usize::try_from(raw.memory.as_u64()).unwrap_or(usize::MAX);
         let input = raw.live.options(&ports).map_or(Input::Files(raw.read), Input::Live);
+        let trace = writer_config(raw.trace, &input, wanted)?;
         let decode = decode::Config { ports, page_hash: raw.page_hash, memory_limit_bytes };
-        Ok(Self { input, decode, filter, format: raw.format, summary, max_loss: raw.max_loss, quiet: raw.quiet })
+        Ok(Self { input, decode, filter, format: raw.format, trace, summary, max_loss: raw.max_loss, quiet: raw.quiet })
     }
 }

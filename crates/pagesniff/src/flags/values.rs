@@ -30,6 +30,15 @@ impl ClientMatch {
     }
 }
 
+impl fmt::Display for ClientMatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Network(network) => network.fmt(f),
+            Self::Endpoint(endpoint) => endpoint.fmt(f),
+        }
+    }
+}
+
 /// A value that does not have its option's form; says which it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ParseValueError(&'static str);
@@ -100,12 +109,17 @@ pub(super) fn duration(text: &str) -> Result<Duration, humantime::DurationError>
     humantime::parse_duration(text)
 }
 
+/// A size with its unit.
+pub(super) fn size(text: &str) -> Result<ByteSize, &'static str> {
+    text.parse().map_err(|_| "a size is given as 32MiB, 1GiB or in bytes")
+}
+
 /// Below this not even one connection's window of missing segments fits.
 const LEAST_MEMORY: u64 = 1 << 20;
 
 /// A size with its unit, large enough for the decoder to work in.
 pub(super) fn memory(text: &str) -> Result<ByteSize, String> {
-    let size: ByteSize = text.parse().map_err(|_| "a size is given as 32MiB, 1GiB or in bytes".to_owned())?;
+    let size = size(text)?;
     if size.0 < LEAST_MEMORY {
         return Err(format!("the decoder needs at least {}", bytes_text(LEAST_MEMORY)));
     }

@@ -1,0 +1,111 @@
+//! `pagesniff export`: traces → filter → records on standard output.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+
+use analysis::render::Format;
+use record::{Endpoint, Record};
+use trace::{ConnectionOwner, TraceError, WrittenRecords, open_all};
+
+use crate::filter::{Filter, Verdict};
+use crate::flags::{RawExport, RawExportFormat};
+use crate::records::{Pace, RecordWriter};
+use crate::run::{Ended, output_outcome};
+
+/// Writes the records of the traces, in the order in which the capture itself would have.
+///
+/// # Errors
+///
+/// A trace cannot be read, or standard output takes nothing more. What was read before is on standard output.
+pub fn export(raw: &RawExport) -> anyhow::Result<Ended> {
+    // Requests of unknown tenants are in a trace only since somebody asked for them.
+    let names_owner = !raw.filter.tenant.is_empty() || !raw.filter.timeline.is_empty();
+    let filter = Filter::from_raw(&raw.filter, !names_owner);
+    let format = match raw.to {
+        RawExportFormat::Jsonl => Format::Jsonl,
+        RawExportFormat::Csv => Format::Csv,
+    };
+    let owners = LaterOwners::read(&raw.traces)?;
+    let mut records = WrittenRecords::open(&raw.traces)?;
+    let mut out = RecordWriter::new(format, Pace::Pieces, Box::new(io::stdout().lock()));
+    let read = write_all(&mut records, &owners, (&filter, &mut out));
+    out.flush();
+    if !raw.quiet {
+        say_damage(&records);
+    }
+    match out.into_error() {
+        Some(error) => output_outcome(Err(error)),
+        None => read.map(|()| Ended::Done).map_err(Into::into),
+    }
+}
+
+fn write_all(
+    records: &mut WrittenRecords,
+    owners: &LaterOwners,
+    (filter, out): (&Filter, &mut RecordWriter),
+) -> Result<(), TraceError> {
+    for record in records {
+        let mut record = record?;
+        owners.join(&mut record);
+        if filter.verdict(&record) == Verdict::Keep {
+            out.record(&record);
+        }
+        if out.error().is_some() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Says which bytes of the files belong to no whole block.
+fn say_damage(records: &WrittenRecords) {
+    for file in records.damaged() {
+        let offset = file.damage.first().map_or(0, |first| first.offset);
+        eprintln!(
+            "Note: {}: {} bytes belong to no whole block, the first of them at offset {offset}; all whole blocks were used.",
+            file.path.display(),
+            file.bytes
+        );
+    }
+}
+
+/// Whose connections were whose tenant was not known when their requests were written.
+struct LaterOwners {
+    by_ends: HashMap<(Endpoint, Endpoint), Vec<ConnectionOwner>>,
+}
+
+impl LaterOwners {
+    /// Reads the attribution blocks of the traces.
+    fn read(paths: &[PathBuf]) -> Result<Self, TraceError> {
+        let mut by_ends: HashMap<_, Vec<ConnectionOwner>> = HashMap::new();
+        for opened in open_all(paths)? {
+            let mut reader = opened?;
+            if reader.header().is_some_and(|header| header.owner.is_some()) {
+                continue;
+            }
+            while let Some(block) = reader.next_block()? {
+                for owner in block.attributions().unwrap_or_default() {
+                    by_ends.entry((owner.client, owner.server)).or_default().push(owner);
+                }
+            }
+        }
+        for owners in by_ends.values_mut() {
+            owners.sort_by_key(|owner| owner.connected);
+        }
+        Ok(Self { by_ends })
+    }
+
+    /// Gives a record without owner the one that its connection was found to have.
+    fn join(&self, record: &mut Record) {
+        if record.owner.is_some() || self.by_ends.is_empty() {
+            return;
+        }
+        let owners = self.by_ends.get(&(record.client, record.server));
+        let last = owners.and_then(|owners| owners.iter().rfind(|owner| owner.connected <= record.time));
+        if let Some(last) = last {
+            record.owner = Some(last.owner);
+            record.attribution = Some(last.attribution);
+        }
+    }
+}

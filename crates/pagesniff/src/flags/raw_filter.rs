@@ -1,0 +1,71 @@
+//! What was typed about which requests are wanted; the same for captures and for traces.
+
+use std::time::Duration;
+
+use clap::Args;
+use record::{Kind, RelTag, TenantShardId, TimelineId};
+
+use super::values::{ClientMatch, SampleRate, duration};
+
+/// The filters.
+#[derive(Debug, Clone, Default, Args)]
+pub struct RawFilter {
+    /// Only this tenant, or this shard of it (TENANT-0b10: shard 11 of 16); repeatable
+    #[arg(long, value_name = "TENANT[-SHARD]", help_heading = "Filters")]
+    pub tenant: Vec<TenantShardId>,
+
+    /// Blocks in a stripe of a sharded tenant; only shards in --tenant need it
+    ///
+    /// Neither this nor the number of shards is on the wire. Old tenants have 32768.
+    #[arg(long, value_name = "BLOCKS", default_value_t = 2048, value_parser = clap::value_parser!(u32).range(1..),
+          help_heading = "Filters")]
+    pub stripe_size: u32,
+
+    /// Only this timeline; repeatable
+    #[arg(long, value_name = "TIMELINE", help_heading = "Filters")]
+    pub timeline: Vec<TimelineId>,
+
+    /// Only this fork of a relation, such as 1663/16384/16402 or 1663/16384/16402_vm; repeatable
+    #[arg(long, value_name = "REL", help_heading = "Filters")]
+    pub rel: Vec<RelTag>,
+
+    /// Only this kind of request: getpage, exists, nblocks, dbsize, slru; repeatable
+    #[arg(long, value_name = "KIND", help_heading = "Filters")]
+    pub kind: Vec<Kind>,
+
+    /// Only computes at this address, ADDR:PORT or network (10.0.0.0/8); repeatable
+    #[arg(long, value_name = "CLIENT", help_heading = "Filters")]
+    pub client: Vec<ClientMatch>,
+
+    /// Only requests that took at least this long, such as 1.5ms
+    ///
+    /// Requests whose latency is not known are left out by it.
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Filters")]
+    pub min_latency: Option<Duration>,
+
+    /// Only one key in N, always the same ones, so that reuse stays measurable
+    #[arg(long, value_name = "1/N", help_heading = "Filters")]
+    pub sample: Option<SampleRate>,
+}
+
+impl RawFilter {
+    /// The same as words of a command line, for the header of a trace; empty where everything is wanted.
+    pub fn in_words(&self) -> String {
+        let mut words = Vec::new();
+        let mut say = |option: &str, values: Vec<String>| {
+            words.extend(values.into_iter().map(|value| format!("--{option} {value}")));
+        };
+        say("tenant", self.tenant.iter().map(ToString::to_string).collect());
+        if self.tenant.iter().any(|tenant| tenant.shard.is_some()) {
+            say("stripe-size", vec![self.stripe_size.to_string()]);
+        }
+        say("timeline", self.timeline.iter().map(ToString::to_string).collect());
+        say("rel", self.rel.iter().map(ToString::to_string).collect());
+        say("kind", self.kind.iter().map(ToString::to_string).collect());
+        say("client", self.client.iter().map(ToString::to_string).collect());
+        let least = self.min_latency.map(|least| humantime::format_duration(least).to_string().replace(' ', ""));
+        say("min-latency", least.into_iter().collect());
+        say("sample", self.sample.map(|rate| format!("1/{}", rate.one_in)).into_iter().collect());
+        words.join(" ")
+    }
+}

@@ -1,0 +1,92 @@
+//! What crosses from one thread to the other at a time.
+
+use std::collections::HashMap;
+
+use record::{Record, TenantTimeline, Timestamp};
+use trace::{Counter, Ledger};
+
+/// 240 KB: large enough that handing one over costs nothing beside its records, small enough to stay in the cache.
+pub(super) const BATCH_RECORDS: usize = 1024;
+
+/// So many owners and reasons are told apart between two records: tenants on a node, not attackers' inventions.
+const MOST_LOSSES: usize = 1024;
+
+/// Whose request, and why it is in no trace.
+type Loss = (Option<TenantTimeline>, Counter);
+
+/// Records, each with the time at which it was completed, and what was lost beside them.
+#[derive(Debug)]
+pub(super) struct Batch {
+    records: Vec<(Timestamp, Record)>,
+    losses: HashMap<Loss, u64, foldhash::fast::RandomState>,
+    /// What the whole capture has lost so far, where that was told.
+    pub(super) capture_losses: Option<Ledger>,
+    /// When it was handed over.
+    pub(super) handed_over_at: Timestamp,
+}
+
+impl Batch {
+    /// An empty one.
+    pub(super) fn new() -> Self {
+        Self {
+            records: Vec::with_capacity(BATCH_RECORDS),
+            losses: HashMap::default(),
+            capture_losses: None,
+            handed_over_at: Timestamp(0),
+        }
+    }
+
+    /// How many records it holds.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// When its first record came.
+    #[inline]
+    pub(super) fn first_at(&self) -> Option<Timestamp> {
+        self.records.first().map(|&(time, _)| time)
+    }
+
+    /// Takes a record.
+    #[inline]
+    pub(super) fn push(&mut self, record: &Record, now: Timestamp) {
+        self.records.push((now, record.clone()));
+    }
+
+    /// Counts a loss, or says that it has no room for one of another kind.
+    pub(super) fn lose(&mut self, owner: Option<TenantTimeline>, reason: Counter) -> bool {
+        if let Some(count) = self.losses.get_mut(&(owner, reason)) {
+            *count = count.saturating_add(1);
+            return true;
+        }
+        let has_room = self.losses.len() < MOST_LOSSES;
+        if has_room {
+            self.losses.insert((owner, reason), 1);
+        }
+        has_room
+    }
+
+    /// The same, handed over then.
+    pub(super) fn at(mut self, now: Timestamp) -> Self {
+        self.handed_over_at = now;
+        self
+    }
+
+    /// The records in their order.
+    pub(super) fn records(&self) -> &[(Timestamp, Record)] {
+        &self.records
+    }
+
+    /// What was lost beside them.
+    pub(super) fn losses(&self) -> impl Iterator<Item = (Loss, u64)> + '_ {
+        self.losses.iter().map(|(&loss, &count)| (loss, count))
+    }
+
+    /// Empties it, to be filled again.
+    pub(super) fn clear(&mut self) {
+        self.records.clear();
+        self.losses.clear();
+        self.capture_losses = None;
+    }
+}

@@ -1,0 +1,137 @@
+//! The recorder's thread: batches in, trace files out.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use record::Timestamp;
+use trace::{Ledger, TraceError, TraceWriter};
+
+use super::Clock;
+use super::batch::Batch;
+
+/// How late a flush or a rotation may be on a silent interface.
+const TICK: Duration = Duration::from_millis(100);
+
+/// The thread's ends of the queues.
+pub(super) struct Queues {
+    pub(super) to_write: Receiver<Batch>,
+    pub(super) written: SyncSender<Batch>,
+    /// Set when a trace could not be written.
+    pub(super) failed: Arc<AtomicBool>,
+}
+
+/// What the recorder's work came to.
+#[derive(Debug, Default)]
+pub struct Recorded {
+    /// The directory of the traces.
+    pub directory: PathBuf,
+    /// The trace files of this instance.
+    pub files: u64,
+    /// Their length together.
+    pub bytes: u64,
+    /// Records of this run that are in them.
+    pub kept: u64,
+    /// What became of the others.
+    pub ledger: Ledger,
+    /// Why nothing more could be written.
+    pub error: Option<String>,
+    /// Which limit left records out, in plain words without full stop.
+    pub limit: Option<String>,
+}
+
+impl Recorded {
+    /// The thread ended by a fault in the program.
+    pub(super) fn broken() -> Self {
+        let error = "writing the traces ended by a fault in pagesniff; what was written before is whole".to_owned();
+        Self { error: Some(error), ..Self::default() }
+    }
+}
+
+/// Errors so far: the first of each kind.
+#[derive(Debug, Default)]
+struct Faults {
+    error: Option<String>,
+    limit: Option<String>,
+}
+
+impl Faults {
+    /// Remembers what a call came to. A limit does not end a run, a disk that takes nothing more does.
+    fn note(&mut self, outcome: Result<(), TraceError>) {
+        match outcome {
+            Ok(()) => {}
+            Err(limit @ (TraceError::Full { .. } | TraceError::TooManyTraces { .. })) => {
+                self.limit.get_or_insert_with(|| limit.to_string());
+            }
+            Err(error) => {
+                self.error.get_or_insert_with(|| error.to_string());
+            }
+        }
+    }
+}
+
+/// Writes what comes until nobody sends any more.
+pub(super) fn run(mut writer: TraceWriter, clock: Clock, queues: Queues) -> Recorded {
+    let mut faults = Faults::default();
+    let mut now = Timestamp(0);
+    loop {
+        let received = match clock {
+            Clock::Wall => queues.to_write.recv_timeout(TICK),
+            Clock::Packets => queues.to_write.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        match received {
+            Ok(mut batch) => {
+                now = if clock == Clock::Wall { wall_clock() } else { batch.handed_over_at };
+                write(&mut writer, &batch, (clock == Clock::Wall).then_some(now), &mut faults);
+                batch.clear();
+                // At the end of the run there is nobody to take it back.
+                let _ = queues.written.try_send(batch);
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                now = wall_clock();
+                faults.note(writer.tick(now));
+            }
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        if faults.error.is_some() {
+            queues.failed.store(true, Ordering::Relaxed);
+        }
+    }
+    close(writer, now, faults)
+}
+
+/// Appends a batch, by the wall clock or by each record's own time.
+fn write(writer: &mut TraceWriter, batch: &Batch, wall: Option<Timestamp>, faults: &mut Faults) {
+    if let Some(losses) = &batch.capture_losses {
+        writer.capture_losses(losses);
+    }
+    for (completed_at, record) in batch.records() {
+        faults.note(writer.append(record, wall.unwrap_or(*completed_at)));
+    }
+    for ((owner, reason), requests) in batch.losses() {
+        writer.lose(owner, reason, requests);
+    }
+    faults.note(writer.tick(wall.unwrap_or(batch.handed_over_at)));
+}
+
+/// Writes the rest and adds up.
+fn close(mut writer: TraceWriter, now: Timestamp, mut faults: Faults) -> Recorded {
+    faults.note(writer.flush(now));
+    let directory = writer.directory().to_owned();
+    let kept = writer.kept_records();
+    let paths: Vec<PathBuf> = writer.files().map(|(path, _)| path.to_owned()).collect();
+    let (ledger, closed) = writer.close(now);
+    faults.note(closed);
+    // The last ledgers were written while closing: the lengths are those on the disk.
+    let bytes = paths.iter().filter_map(|path| Some(std::fs::metadata(path).ok()?.len())).sum();
+    let Faults { error, limit } = faults;
+    Recorded { directory, files: paths.len() as u64, bytes, kept, ledger, error, limit }
+}
+
+/// What time it is.
+fn wall_clock() -> Timestamp {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX))
+}
