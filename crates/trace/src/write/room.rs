@@ -24,6 +24,9 @@ impl TraceWriter {
     /// Deletes oldest files until `bytes` more may be written to the trace, or says why they may not.
     pub(super) fn make_room(&mut self, index: usize, bytes: u64) -> Result<(), TraceError> {
         let reserve = if self.config.on_full == OnFull::Stop { LAST_WORDS_BYTES } else { 0 };
+        let is_full = self.traces.get(index).is_some_and(|trace| trace.is_full);
+        // What is full stays so: its limit is then exceeded by any number of bytes.
+        let bytes = if is_full { u64::MAX } else { bytes };
         while let Some((limit, limit_bytes)) = self.exceeded(index, bytes.saturating_add(reserve)) {
             let oldest = match limit {
                 Limit::Tenant(tenant) => self.shelf.oldest(Some(tenant)),
@@ -31,7 +34,12 @@ impl TraceWriter {
             };
             match oldest {
                 Some(age) if self.config.on_full == OnFull::Rotate => self.delete(&age)?,
-                _ => return Err(self.full(index, limit_bytes)),
+                _ => {
+                    if let Some(trace) = self.traces.get_mut(index) {
+                        trace.is_full = true;
+                    }
+                    return Err(self.full(index, limit_bytes));
+                }
             }
         }
         Ok(())

@@ -32,6 +32,9 @@ pub(super) struct Trace {
     pub(super) current: Option<Age>,
     pub(super) file: Option<File>,
     pub(super) last_sequence: u64,
+    /// Its limit was reached under [`super::OnFull::Stop`]: nothing more is written, lest a small block be put behind a
+    /// large one that was refused.
+    pub(super) is_full: bool,
 }
 
 impl Trace {
@@ -47,6 +50,7 @@ impl Trace {
             current: None,
             file: None,
             last_sequence,
+            is_full: false,
         }
     }
 
@@ -91,6 +95,21 @@ impl TraceWriter {
             self.spare_batches.push(batch);
         }
         attributed.and(written)
+    }
+
+    /// Counts what waits in batches as `write_failed`: after a write that failed, a small block might still fit, and leave a
+    /// hole in front of it.
+    pub fn give_up(&mut self) {
+        for trace in &mut self.traces {
+            let Some(batch) = trace.batch.take() else { continue };
+            let records = batch.len() as u64;
+            self.buffered_records = self.buffered_records.saturating_sub(batch.len());
+            for ledger in [&mut self.totals, &mut trace.pending] {
+                ledger.add(Counter::Seen, records);
+                ledger.add(Counter::WriteFailed, records);
+            }
+        }
+        self.waiting.clear();
     }
 
     /// Makes a block of a batch and writes it. Room is made first, for what the block should take: deleting a file changes
