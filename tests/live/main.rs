@@ -56,6 +56,43 @@ fn only_the_wanted_tenant_is_recorded_and_all_of_it() {
     let ended = sniffer.stop("TERM");
     assert_eq!(ended.status, 0, "{}", ended.stderr);
     truth.assert_complete(&ended.stdout);
+    // Where nothing else is said, a live capture leaves traces too.
+    assert_eq!(tenants_in(&dir, "pagesniff"), [tenant]);
+    assert_eq!(dir.run("export pagesniff --to jsonl").stdout, ended.stdout);
+}
+
+/// Whose traces there are.
+fn tenants_in(dir: &Dir, out: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(dir.path(out)).unwrap().map(|entry| entry.unwrap());
+    let directories = entries.filter(|entry| entry.path().is_dir());
+    directories.map(|entry| entry.file_name().into_string().unwrap()).collect()
+}
+
+#[test]
+fn a_capture_broken_off_leaves_a_readable_trace() {
+    if !may_capture() {
+        return;
+    }
+    let dir = Dir::new();
+    let capture = |out: &str| {
+        let traffic = Traffic::listen(LOOPBACK);
+        let words = format!("--iface lo --port {} --out {out} --flush-interval 50ms --page-hash", traffic.port());
+        let sniffer = Sniffer::start(&dir, &words);
+        (sniffer, traffic.drive())
+    };
+    let (killed, truth) = capture("t");
+    // A process that is killed flushes nothing: what waited longer than the interval is there all the same.
+    std::thread::sleep(LATE);
+    signal(killed.id(), "KILL");
+    truth.assert_complete(&dir.run("export t --to jsonl").stdout);
+
+    let (interrupted, truth) = capture("u");
+    let ended = interrupted.stop("INT");
+    assert_eq!(ended.status, 0, "{}", ended.stderr);
+    assert!(ended.stderr.contains("Traces: ") && ended.stderr.contains(" in u, "), "{}", ended.stderr);
+    let exported = dir.run("export u --to jsonl");
+    assert_eq!(exported.stderr, "");
+    truth.assert_complete(&exported.stdout);
 }
 
 #[test]

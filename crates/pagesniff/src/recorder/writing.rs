@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use record::Timestamp;
-use trace::{Ledger, TraceError, TraceWriter};
+use trace::{Counter, Ledger, TraceError, TraceWriter};
 
 use super::Clock;
 use super::batch::Batch;
@@ -108,7 +108,15 @@ fn write(writer: &mut TraceWriter, batch: &Batch, wall: Option<Timestamp>, fault
         writer.capture_losses(losses);
     }
     for (completed_at, record) in batch.records() {
+        if faults.error.is_some() {
+            writer.lose(record.owner, Counter::WriteFailed, 1);
+            continue;
+        }
         faults.note(writer.append(record, wall.unwrap_or(*completed_at)));
+        if faults.error.is_some() {
+            // A trace that ends is better than one with pieces missing.
+            writer.give_up();
+        }
     }
     for ((owner, reason), requests) in batch.losses() {
         writer.lose(owner, reason, requests);
