@@ -56,7 +56,7 @@ pub struct RawLive {
     pub snaplen: u32,
 
     /// The kernel's buffer for packets that are not read yet; raise it where packets are dropped
-    #[arg(long, value_name = "SIZE", default_value_t = DEFAULT_BUFFER, value_parser = buffer, requires = "iface", conflicts_with = "read",
+    #[arg(long, value_name = "SIZE", default_value = DEFAULT_BUFFER, value_parser = buffer, requires = "iface", conflicts_with = "read",
           help_heading = "Live capture")]
     pub buffer_size: ByteSize,
 

@@ -14,7 +14,7 @@ pub const LEAST_SNAPLEN_BYTES: u32 = 160;
 
 /// At the 1.3 GB/s that one tenant has been seen to fetch, 25 ms of traffic: longer than the scheduler keeps a thread
 /// waiting on a busy node, and little beside a pageserver's memory.
-pub const DEFAULT_BUFFER: ByteSize = ByteSize::mib(32);
+pub const DEFAULT_BUFFER: &str = "32MiB";
 
 /// One block of libpcap's ring is as large as the largest packet; with fewer than four the kernel drops while one is
 /// read.
