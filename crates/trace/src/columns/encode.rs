@@ -13,21 +13,49 @@ use crate::format::ledger::Ledger;
 /// Captures with microsecond stamps have times and durations that are multiples of this.
 const MICROSECOND_NS: u64 = 1000;
 
+/// The differences from one way of predicting a column, and about how much they take.
+#[derive(Debug, Default)]
+struct Differences {
+    values: Vec<u64>,
+    any: u64,
+    non_zero: u64,
+    zigzag_bits: u64,
+}
+
+impl Differences {
+    #[inline]
+    fn push(&mut self, value: u64) {
+        let bits = u64::BITS.wrapping_sub(zigzag(value).leading_zeros());
+        self.zigzag_bits = self.zigzag_bits.wrapping_add(u64::from(bits));
+        self.non_zero = self.non_zero.wrapping_add(u64::from(value != 0));
+        self.any |= value;
+        self.values.push(value);
+    }
+
+    fn clear(&mut self) {
+        self.values.clear();
+        self.any = 0;
+        self.non_zero = 0;
+        self.zigzag_bits = 0;
+    }
+
+    /// About how many bits they take: without sign where none is negative, and without the bits that a shift saves.
+    fn bits(&self) -> u64 {
+        let needless = u64::from(self.any >> 63 == 0).saturating_add(u64::from(self.any.trailing_zeros()));
+        self.zigzag_bits.saturating_sub(needless.saturating_mul(self.non_zero))
+    }
+}
+
 /// A column that can be predicted in two ways: both are tried, the shorter one is written.
 #[derive(Debug, Default)]
 struct Choice {
-    plain: Vec<u64>,
-    alternative: Vec<u64>,
-    plain_bits: u64,
-    alternative_bits: u64,
+    plain: Differences,
+    alternative: Differences,
 }
 
 impl Choice {
     #[inline]
     fn push(&mut self, plain: u64, alternative: u64) {
-        let bits = |value: u64| u64::from(u64::BITS.wrapping_sub(zigzag(value).leading_zeros()));
-        self.plain_bits = self.plain_bits.wrapping_add(bits(plain));
-        self.alternative_bits = self.alternative_bits.wrapping_add(bits(alternative));
         self.plain.push(plain);
         self.alternative.push(alternative);
     }
@@ -35,13 +63,12 @@ impl Choice {
     fn clear(&mut self) {
         self.plain.clear();
         self.alternative.clear();
-        self.plain_bits = 0;
-        self.alternative_bits = 0;
     }
 
     fn put(&self, packer: &mut Packer, out: &mut Vec<u8>, section: Section) {
-        let is_alternative = self.alternative_bits < self.plain_bits;
-        packer.put(out, section, if is_alternative { &self.alternative } else { &self.plain }, is_alternative);
+        let is_alternative = self.alternative.bits() < self.plain.bits();
+        let taken = if is_alternative { &self.alternative } else { &self.plain };
+        packer.put(out, section, &taken.values, is_alternative);
     }
 }
 
