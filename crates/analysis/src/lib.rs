@@ -1,5 +1,6 @@
 //! Records in, findings out: what pagesniff says of a capture.
 //!
+//! [`refetch::Refetch`] says of each GetPage whether it was a re-fetch, and whether that can be proven.
 //! [`summary::Summary`] observes records one by one and ends in a [`summary::Report`]; [`render`] writes records (JSON
 //! Lines, CSV, a table) and reports (JSON, text). Everything is bounded: a day of traffic takes no more memory than
 //! [`summary::Limits`] says, and where a bound makes a figure an estimate, the report says so.
@@ -7,6 +8,9 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
+pub mod diagnosis;
+pub mod loss;
+pub mod refetch;
 pub mod render;
 pub mod summary;
 mod target_hash;

@@ -4,13 +4,16 @@
 //! added at the end.
 
 mod cells;
+mod comparison_text;
 mod csv;
+mod diagnosis_text;
 mod digits;
 mod jsonl;
 mod report_text;
 #[cfg(test)]
 pub(crate) mod samples;
 mod table;
+mod text_table;
 mod units;
 
 use std::fmt;
@@ -18,8 +21,11 @@ use std::str::FromStr;
 
 use record::Record;
 
+use crate::diagnosis;
 use crate::summary::Report;
 use cells::TextCaches;
+pub use comparison_text::comparison_text;
+pub use diagnosis_text::{diagnosis_findings_text, diagnosis_text};
 pub use report_text::report_text;
 pub use units::{bytes_text, count_text, duration_text};
 
@@ -109,4 +115,14 @@ impl Renderer {
 /// The report as the JSON document that `--summary` writes, with a line feed at its end.
 pub fn report_json(report: &Report) -> Result<String, serde_json::Error> {
     serde_json::to_string_pretty(report).map(|json| json + "\n")
+}
+
+/// The diagnosis as the JSON document that `pagesniff report --json` writes, with a line feed at its end.
+pub fn diagnosis_json(report: &diagnosis::Report) -> Result<String, serde_json::Error> {
+    serde_json::to_string_pretty(report).map(|json| json + "\n")
+}
+
+/// The comparison as the JSON document that `pagesniff compare --json` writes, with a line feed at its end.
+pub fn comparison_json(comparison: &diagnosis::Comparison) -> Result<String, serde_json::Error> {
+    serde_json::to_string_pretty(comparison).map(|json| json + "\n")
 }

@@ -1,5 +1,7 @@
 //! Numbers as people read them.
 
+use std::time::{Duration, UNIX_EPOCH};
+
 use bytesize::ByteSize;
 
 /// A duration with three significant digits and its unit: `213 µs`, `1.42 ms`, `2.00 s`.
@@ -36,6 +38,14 @@ pub fn count_text(count: u64) -> String {
     text
 }
 
+/// A unix time in UTC, to the millisecond: `2026-01-01T00:00:00.000Z`.
+pub(super) fn time_text(ns: u64) -> String {
+    match UNIX_EPOCH.checked_add(Duration::from_nanos(ns)) {
+        Some(time) => humantime::format_rfc3339_millis(time).to_string(),
+        None => ns.to_string(),
+    }
+}
+
 /// A size in binary units: `9.4 MiB`.
 pub fn bytes_text(bytes: u64) -> String {
     ByteSize(bytes).display().iec().to_string()
@@ -44,6 +54,12 @@ pub fn bytes_text(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_utc() {
+        assert_eq!(time_text(1_767_225_600_123_999_999), "2026-01-01T00:00:00.123Z");
+        assert_eq!(time_text(u64::MAX), "2554-07-21T23:34:33.709Z");
+    }
 
     #[test]
     fn durations_keep_three_digits() {
