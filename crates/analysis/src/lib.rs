@@ -9,7 +9,9 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
 pub mod diagnosis;
+pub mod export;
 pub mod loss;
+pub mod page_trace;
 pub mod refetch;
 pub mod render;
 pub mod summary;

@@ -31,8 +31,8 @@ impl Diagnosis {
             depth: self.depth.figures(),
             access: says_who.then_some(access),
             duplicate_prefetches: says_who.then_some(duplicates),
-            over_time: self.over_time.report(),
-            relations: self.relation_rows(&unique),
+            over_time: self.over_time.report(says_who),
+            relations: self.relation_rows(&unique, says_who),
             keys: self.hottest_keys(says_who),
             clients: if says_who { self.client_rows() } else { Vec::new() },
             backends: if says_who { self.backend_rows() } else { Vec::new() },
@@ -110,11 +110,11 @@ impl Diagnosis {
         }
     }
 
-    fn relation_rows(&self, unique: &UniqueKeys) -> Vec<RelationRow> {
+    fn relation_rows(&self, unique: &UniqueKeys, says_who: bool) -> Vec<RelationRow> {
         let one_in = self.refetch.followed_one_in();
         let named = self.relations.iter().filter(|(_, tally)| tally.tally.requests > 0).map(|(place, tally)| {
             let unique_keys = unique.of_relation(place).saturating_mul(one_in);
-            relation_row(self.refetch.relations().get(place), tally, Some(unique_keys))
+            relation_row(self.refetch.relations().get(place), tally, (Some(unique_keys), says_who))
         });
         let mut rows: Vec<RelationRow> = named.collect();
         rows.sort_by(|a, b| {
@@ -123,7 +123,7 @@ impl Diagnosis {
                 .then_with(|| (&a.tenant, &a.timeline, &a.rel).cmp(&(&b.tenant, &b.timeline, &b.rel)))
         });
         let others = &self.relations.others;
-        rows.extend((others.tally.requests > 0).then(|| relation_row(None, others, None)));
+        rows.extend((others.tally.requests > 0).then(|| relation_row(None, others, (None, says_who))));
         rows
     }
 
@@ -212,7 +212,11 @@ impl UniqueKeys {
     }
 }
 
-fn relation_row(relation: Option<&Relation>, row: &RelationTally, unique_keys: Option<u64>) -> RelationRow {
+fn relation_row(
+    relation: Option<&Relation>,
+    row: &RelationTally,
+    (unique_keys, says_who): (Option<u64>, bool),
+) -> RelationRow {
     let owner = relation.and_then(|relation| relation.owner);
     RelationRow {
         tenant: owner.map(|owner| owner.tenant.to_string()),
@@ -221,9 +225,9 @@ fn relation_row(relation: Option<&Relation>, row: &RelationTally, unique_keys: O
         requests: row.tally.requests,
         getpage: row.tally.getpage(),
         unique_keys,
-        errors: row.tally.errors,
-        unanswered: row.tally.unanswered,
-        refetch: RefetchCounts::of(&row.tally.classes),
+        errors: says_who.then_some(row.tally.errors),
+        unanswered: says_who.then_some(row.tally.unanswered),
+        refetch: says_who.then(|| RefetchCounts::of(&row.tally.classes)),
         duplicate_prefetches: row.duplicates,
         access: row.access,
         latency: row.latency.durations(),

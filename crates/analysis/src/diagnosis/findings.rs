@@ -184,8 +184,9 @@ fn most_of(report: &Report, row: &ClientRow) -> Option<(String, u64)> {
         return None;
     }
     let relations = report.relations.iter().filter(|other| of_timeline(&other.tenant, &other.timeline));
-    let most = relations.max_by_key(|relation| relation.refetch.redundant).filter(|most| most.refetch.redundant > 0)?;
-    Some((most.rel.clone()?, most.refetch.redundant))
+    let redundant = |relation: &RelationRow| relation.refetch.map_or(0, |counts| counts.redundant);
+    let most = relations.max_by_key(|relation| redundant(relation)).filter(|most| redundant(most) > 0)?;
+    Some((most.rel.clone()?, redundant(most)))
 }
 
 fn avoidable(report: &Report, refetch: &Refetches, findings: &mut Vec<Finding>) {

@@ -48,15 +48,15 @@ pub struct SpanReport {
     pub time_ns: u64,
     /// Requests of all kinds.
     pub requests: u64,
-    /// Answered with an error.
-    pub errors: u64,
-    /// Without answer.
-    pub unanswered: u64,
+    /// Answered with an error; null where the input does not say.
+    pub errors: Option<u64>,
+    /// Without answer; null where the input does not say.
+    pub unanswered: Option<u64>,
     /// GetPage.
     pub getpage: u64,
-    /// Those by class.
+    /// Those by class; left out where the input does not say who asked.
     #[serde(flatten)]
-    pub refetch: RefetchCounts,
+    pub refetch: Option<RefetchCounts>,
 }
 
 /// What happened when.
@@ -119,14 +119,14 @@ impl OverTime {
         self.width_ns = self.width_ns.saturating_mul(WIDENING);
     }
 
-    pub(super) fn report(&self) -> OverTimeReport {
+    pub(super) fn report(&self, says_who: bool) -> OverTimeReport {
         let spans = self.spans.iter().enumerate().map(|(at, span)| SpanReport {
             time_ns: (self.begin + at as u64).saturating_mul(self.width_ns),
             requests: span.requests,
-            errors: span.errors,
-            unanswered: span.unanswered,
+            errors: says_who.then_some(span.errors),
+            unanswered: says_who.then_some(span.unanswered),
             getpage: span.classes.sum(),
-            refetch: RefetchCounts::of(&span.classes),
+            refetch: says_who.then(|| RefetchCounts::of(&span.classes)),
         });
         OverTimeReport { span_ns: self.width_ns, spans: spans.collect() }
     }
@@ -146,7 +146,7 @@ mod tests {
             over_time.observe(&record, Some(Class::First), true);
             time += 1 + n * 40_000;
         }
-        let report = over_time.report();
+        let report = over_time.report(true);
         assert!(report.spans.len() <= MAX_SPANS && report.spans.len() > MAX_SPANS / 10, "{}", report.spans.len());
         assert_eq!(report.spans.iter().map(|span| span.getpage).sum::<u64>(), 5000);
         assert!(report.spans.windows(2).all(|pair| pair[1].time_ns - pair[0].time_ns == report.span_ns));
@@ -161,7 +161,7 @@ mod tests {
         for time in [0, u64::MAX, 5] {
             over_time.observe(&Record { time: Timestamp(time), ..samples::unanswered() }, None, true);
         }
-        let report = over_time.report();
-        assert_eq!(report.spans.iter().map(|span| span.unanswered).sum::<u64>(), 3);
+        let report = over_time.report(true);
+        assert_eq!(report.spans.iter().filter_map(|span| span.unanswered).sum::<u64>(), 3);
     }
 }

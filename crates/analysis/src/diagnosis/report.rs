@@ -235,13 +235,13 @@ pub struct RelationRow {
     pub getpage: u64,
     /// Different pages; null for the row of all further relations.
     pub unique_keys: Option<u64>,
-    /// Answered with an error.
-    pub errors: u64,
-    /// Without answer.
-    pub unanswered: u64,
-    /// GetPage by class.
+    /// Answered with an error; null where the input does not say.
+    pub errors: Option<u64>,
+    /// Without answer; null where the input does not say.
+    pub unanswered: Option<u64>,
+    /// GetPage by class; left out where the input does not say who asked.
     #[serde(flatten)]
-    pub refetch: RefetchCounts,
+    pub refetch: Option<RefetchCounts>,
     /// GetPage for a page that the same connection had just asked for.
     pub duplicate_prefetches: u64,
     /// How its pages follow one another.

@@ -140,14 +140,19 @@ fn over_time(report: &Report, text: &mut String) {
     let mut table = TextTable::new("GetPage by class over time", &["from"]);
     table.numbers(["requests"]);
     table.numbers(classes.iter().map(|(name, _)| *name));
-    table.numbers(["errors", "unanswered"]);
+    let says_who = report.refetch.is_some();
+    if says_who {
+        table.numbers(["errors", "unanswered"]);
+    }
     for group in spans.chunks(each.max(1)) {
         let sum = |of: &dyn Fn(&SpanReport) -> u64| count_text(group.iter().map(of).sum());
         let mut cells = vec![group.first().map_or(String::new(), |span| time_text(span.time_ns))];
         cells.push(sum(&|span| span.requests));
-        cells.extend(classes.iter().map(|(_, of)| sum(&|span| of(&span.refetch))));
-        cells.push(sum(&|span| span.errors));
-        cells.push(sum(&|span| span.unanswered));
+        cells.extend(classes.iter().map(|(_, of)| sum(&|span| span.refetch.as_ref().map_or(0, of))));
+        if says_who {
+            cells.push(sum(&|span| span.errors.unwrap_or(0)));
+            cells.push(sum(&|span| span.unanswered.unwrap_or(0)));
+        }
         table.row(cells);
     }
     table.total(std::iter::once("all".to_owned()).chain(all_cells(report, &classes)));
@@ -157,8 +162,7 @@ fn over_time(report: &Report, text: &mut String) {
 fn all_cells(report: &Report, classes: &[ClassColumn]) -> Vec<String> {
     let mut cells = vec![count_text(report.totals.requests)];
     cells.extend(report.refetch.iter().flat_map(|refetch| class_cells(&refetch.counts, classes)));
-    cells.push(report.totals.errors.map_or("-".to_owned(), count_text));
-    cells.push(report.totals.unanswered.map_or("-".to_owned(), count_text));
+    cells.extend([report.totals.errors, report.totals.unanswered].into_iter().flatten().map(count_text));
     cells
 }
 
@@ -230,17 +234,22 @@ fn relations(report: &Report, text: &mut String) {
     let mut table = TextTable::new("By relation and fork", &["relation"]);
     table.numbers(["requests", "pages"]);
     table.numbers(classes.iter().map(|(name, _)| *name));
-    table.numbers(["twice in a scan", "sequential", "strided", "random", "p50", "p99", "max"]);
+    let says_who = report.refetch.is_some();
+    if says_who {
+        table.numbers(["twice in a scan", "sequential", "strided", "random", "p50", "p99", "max"]);
+    }
     let owners = has_several_tenants(report);
     for row in report.relations.iter().take(MOST_ROWS) {
         let name = row.rel.clone().unwrap_or_else(|| "(further relations)".to_owned());
         let name = if owners { format!("{name} of {}", whose(&row.tenant, &row.timeline)) } else { name };
         let mut cells = vec![name, count_text(row.requests), row.unique_keys.map_or("-".to_owned(), count_text)];
-        cells.extend(class_cells(&row.refetch, &classes));
-        let access = [row.duplicate_prefetches, row.access.sequential, row.access.strided, row.access.random];
-        cells.extend(access.map(count_text));
-        let times = [row.latency.p50_ns, row.latency.p99_ns, row.latency.max_ns];
-        cells.extend(times.map(|time| time.map_or("-".to_owned(), duration_text)));
+        cells.extend(row.refetch.iter().flat_map(|counts| class_cells(counts, &classes)));
+        if says_who {
+            let access = [row.duplicate_prefetches, row.access.sequential, row.access.strided, row.access.random];
+            cells.extend(access.map(count_text));
+            let times = [row.latency.p50_ns, row.latency.p99_ns, row.latency.max_ns];
+            cells.extend(times.map(|time| time.map_or("-".to_owned(), duration_text)));
+        }
         table.row(cells);
     }
     table.more(report.relations.len().saturating_sub(MOST_ROWS));
