@@ -19,6 +19,15 @@ struct KnownShape {
     page_zero: Option<bool>,
 }
 
+impl KnownShape {
+    /// Reads one.
+    fn decode(input: &mut Input<'_>) -> Option<Self> {
+        let shape = Shape(input.u16()?);
+        let (status, pairing, page_zero) = shape.words()?;
+        Some(Self { shape, status, pairing, page_zero })
+    }
+}
+
 /// The columns of the block at hand.
 #[derive(Debug, Default)]
 struct Columns {
@@ -86,6 +95,13 @@ enum Presence {
     OtherTime,
 }
 
+/// A record's places in the dictionaries.
+#[derive(Debug, Clone, Copy)]
+struct Positions {
+    connection: u32,
+    shape: u32,
+}
+
 /// Restores the records of one block after the other. Keeps its buffers.
 #[derive(Debug)]
 pub(crate) struct BlockDecoder {
@@ -97,6 +113,12 @@ pub(crate) struct BlockDecoder {
     shapes: Vec<KnownShape>,
     /// How many records of the block have each shape.
     shape_counts: Vec<u32>,
+    /// Where each record's connection and shape stand in their dictionaries.
+    positions: Vec<Positions>,
+    /// Of each connection the shape of its last record.
+    last_shapes: Vec<u32>,
+    /// The record that is next.
+    at: usize,
     owner: Option<TenantTimeline>,
     time_unit_ns: u64,
     left: u32,
@@ -113,6 +135,9 @@ impl BlockDecoder {
             targets: Vec::new(),
             shapes: Vec::new(),
             shape_counts: Vec::new(),
+            positions: Vec::new(),
+            last_shapes: Vec::new(),
+            at: 0,
             owner: None,
             time_unit_ns: 1,
             left: 0,
@@ -136,28 +161,32 @@ impl BlockDecoder {
         self.time_unit_ns = u64::from(header.time_unit_ns);
         let records = header.records as usize;
         refuse_repeated_sections(block)?;
-        // Dictionaries, and the two columns that say how long the others are, are read first.
+        // Dictionaries, and the columns that say how long the others are, are read first.
         for section in block::sections(block) {
             let raw = section?;
             match raw.section {
                 Some(Section::Owner) => self.owner = Some(block::decode_owner(raw.bytes)?),
-                Some(Section::Connections) => self.load_connections(raw, records)?,
-                Some(Section::Targets) => self.load_targets(raw, records)?,
-                Some(Section::Shapes) => self.load_shapes(raw, records)?,
-                Some(Section::Shape | Section::TimeMode) => self.load_column(raw, records)?,
+                Some(Section::Connections) => {
+                    load_entries(&mut self.unpacker, raw, (records, Connection::decode), &mut self.connections)?;
+                }
+                Some(Section::Targets) => {
+                    load_entries(&mut self.unpacker, raw, (records, TargetHead::decode), &mut self.targets)?;
+                }
+                Some(Section::Shapes) => {
+                    load_entries(&mut self.unpacker, raw, (records, KnownShape::decode), &mut self.shapes)?;
+                }
+                Some(section) if is_read_first(section) => self.load_column(raw, records)?,
                 _ => {}
             }
         }
-        self.count_shapes(records)?;
+        self.resolve_positions(records)?;
         for section in block::sections(block) {
             let raw = section?;
-            if !matches!(raw.section, Some(Section::Shape | Section::TimeMode)) {
+            if !raw.section.is_some_and(is_read_first) {
                 self.load_column(raw, records)?;
             }
         }
-        check_positions("connections", self.columns.connection.values(), self.connections.len().saturating_add(1))?;
-        check_positions("targets", self.columns.target.values(), self.targets.len())?;
-        self.check_first_positions(records)?;
+        self.check_targets(records)?;
         let base = header.first_time.0.checked_div(self.time_unit_ns).unwrap_or(0);
         self.predictor.begin(&self.connections, &self.targets, (records, base));
         self.left = header.records;
@@ -168,11 +197,12 @@ impl BlockDecoder {
     #[inline]
     pub(crate) fn next(&mut self) -> Option<Record> {
         self.left = self.left.checked_sub(1)?;
-        let position = self.predictor.connection_position(self.columns.connection.next());
+        let Positions { connection: position, shape } = *self.positions.get(self.at)?;
+        self.at = self.at.wrapping_add(1);
         let connection = *self.connections.get(position as usize)?;
         let target = self.columns.target.next() as u32;
         let head = *self.targets.get(target as usize)?;
-        let KnownShape { shape, status, pairing, page_zero } = *self.shapes.get(self.columns.shape.next() as usize)?;
+        let KnownShape { shape, status, pairing, page_zero } = *self.shapes.get(shape as usize)?;
         let number = self.number(target);
         let mut peer = self.predictor.peer(position);
         let (time, latency, transfer, depth) = self.times(shape, &mut peer);
@@ -284,41 +314,6 @@ impl BlockDecoder {
         (request_lsn, Lsn(nms), page_lsn, page_hash)
     }
 
-    /// Reads the dictionary of connections.
-    fn load_connections(&mut self, raw: RawSection<'_>, records: usize) -> Result<(), BlockError> {
-        let fault = |fault| BlockError::new("connections", fault);
-        let mut input =
-            Input::new(self.unpacker.dictionary((raw.codec, raw.bytes), dictionary_bound(records)).map_err(fault)?);
-        while !input.is_empty() {
-            self.connections.push(Connection::decode(&mut input).ok_or(fault("are damaged"))?);
-        }
-        Ok(())
-    }
-
-    /// Reads the dictionary of targets.
-    fn load_targets(&mut self, raw: RawSection<'_>, records: usize) -> Result<(), BlockError> {
-        let fault = |fault| BlockError::new("targets", fault);
-        let mut input =
-            Input::new(self.unpacker.dictionary((raw.codec, raw.bytes), dictionary_bound(records)).map_err(fault)?);
-        while !input.is_empty() {
-            self.targets.push(TargetHead::decode(&mut input).ok_or(fault("are damaged"))?);
-        }
-        Ok(())
-    }
-
-    /// Reads the dictionary of shapes.
-    fn load_shapes(&mut self, raw: RawSection<'_>, records: usize) -> Result<(), BlockError> {
-        let fault = |fault| BlockError::new("shapes", fault);
-        let mut input =
-            Input::new(self.unpacker.dictionary((raw.codec, raw.bytes), dictionary_bound(records)).map_err(fault)?);
-        while !input.is_empty() {
-            let shape = Shape(input.u16().ok_or(fault("are cut"))?);
-            let (status, pairing, page_zero) = shape.words().ok_or(fault("hold a word of a later version"))?;
-            self.shapes.push(KnownShape { shape, status, pairing, page_zero });
-        }
-        Ok(())
-    }
-
     /// Reads a column; sections that are none are passed over.
     fn load_column(&mut self, raw: RawSection<'_>, records: usize) -> Result<(), BlockError> {
         let Some(section) = raw.section else { return Ok(()) };
@@ -347,39 +342,73 @@ impl BlockDecoder {
         }
     }
 
-    /// Counts the records of each shape, and refuses shapes and time modes that are not there.
-    fn count_shapes(&mut self, records: usize) -> Result<(), BlockError> {
+    /// Finds each record's connection and shape, and counts the records of each shape. Refuses those that are in no
+    /// dictionary, and time modes that are none.
+    fn resolve_positions(&mut self, records: usize) -> Result<(), BlockError> {
+        self.at = 0;
+        self.positions.clear();
         self.shape_counts.clear();
         self.shape_counts.resize(self.shapes.len(), 0);
-        let shapes = self.columns.shape.values();
-        if let Some(count) = self.shape_counts.first_mut().filter(|_| shapes.is_empty()) {
-            *count = records as u32;
-        }
-        for &shape in shapes {
-            let count = self.shape_counts.get_mut(shape as usize);
-            let count = count.ok_or(BlockError::new("shapes", "are fewer than its records name"))?;
+        self.last_shapes.clear();
+        self.last_shapes.resize(self.connections.len(), 0);
+        // The first record names its connection: there is none before it that it could share one with.
+        let mut connection = u32::MAX;
+        for _ in 0..records {
+            if let Some(position) = self.columns.connection.next().checked_sub(1) {
+                connection = u32::try_from(position).unwrap_or(u32::MAX);
+            }
+            let shape = self.last_shapes.get_mut(connection as usize).ok_or(BlockError::new("connections", TOO_FEW))?;
+            if let Some(position) = self.columns.shape.next().checked_sub(1) {
+                *shape = u32::try_from(position).unwrap_or(u32::MAX);
+            }
+            let shape = *shape;
+            let count = self.shape_counts.get_mut(shape as usize).ok_or(BlockError::new("shapes", TOO_FEW))?;
             *count = count.saturating_add(1);
+            self.positions.push(Positions { connection, shape });
         }
-        check_positions("time_mode", self.columns.time_mode.values(), (TIME_EARLIER as usize).saturating_add(1))
+        if self.columns.time_mode.values().iter().any(|&mode| mode > TIME_EARLIER) {
+            return Err(BlockError::new(name_of(Section::TimeMode), "names a mode that stands for nothing"));
+        }
+        Ok(())
     }
 
-    /// Where records lean on a first entry without naming it, that entry must be there.
-    fn check_first_positions(&self, records: usize) -> Result<(), BlockError> {
-        let names_connection = self.columns.connection.values().first().is_some_and(|&symbol| symbol != 0);
-        if records > 0 && (!names_connection || self.targets.is_empty() || self.shapes.is_empty()) {
-            return Err(BlockError::new("dictionaries", "are fewer than its records name"));
+    /// Refuses targets that are not in the dictionary.
+    fn check_targets(&self, records: usize) -> Result<(), BlockError> {
+        // Where the column is missing, every record names the first one.
+        let last = self.columns.target.values().iter().max().copied().unwrap_or(0);
+        if records > 0 && last >= self.targets.len() as u64 {
+            return Err(BlockError::new("targets", TOO_FEW));
         }
         Ok(())
     }
 }
 
-/// No dictionary has more entries than its block has records, and no entry is longer than this: a connection of two
-/// IPv6 endpoints with flow labels and scopes takes 68 bytes.
+/// Whether the lengths of other columns depend on this one.
+fn is_read_first(section: Section) -> bool {
+    matches!(section, Section::Connection | Section::Shape | Section::TimeMode)
+}
+
+/// What is wrong with a dictionary that misses an entry.
+const TOO_FEW: &str = "are fewer than its records name";
+
+/// No entry of a dictionary is longer: a connection of two IPv6 endpoints with flow labels and scopes takes 68 bytes.
 const MAX_ENTRY_BYTES: usize = 68;
 
-/// The most bytes that a dictionary may have.
-fn dictionary_bound(records: usize) -> usize {
-    records.saturating_mul(MAX_ENTRY_BYTES)
+/// Reads a dictionary, which has at most as many entries as its block has records.
+fn load_entries<T>(
+    unpacker: &mut Unpacker,
+    raw: RawSection<'_>,
+    (records, decode): (usize, fn(&mut Input<'_>) -> Option<T>),
+    entries: &mut Vec<T>,
+) -> Result<(), BlockError> {
+    let part = raw.section.map_or("dictionary", name_of);
+    let fault = |fault| BlockError::new(part, fault);
+    let bound = records.saturating_mul(MAX_ENTRY_BYTES);
+    let mut input = Input::new(unpacker.dictionary((raw.codec, raw.bytes), bound).map_err(fault)?);
+    while !input.is_empty() {
+        entries.push(decode(&mut input).ok_or(fault("are cut, or hold a word of a later version"))?);
+    }
+    Ok(())
 }
 
 /// A section that comes twice is forged: each costs time and memory, so many small ones must not add up.
@@ -396,17 +425,12 @@ fn refuse_repeated_sections(block: &[u8]) -> Result<(), BlockError> {
     Ok(())
 }
 
-/// Refuses values that are not below `bound`.
-fn check_positions(part: &'static str, values: &[u64], bound: usize) -> Result<(), BlockError> {
-    match values.iter().max() {
-        Some(&max) if max >= bound as u64 => Err(BlockError::new(part, "are fewer than its records name")),
-        _ => Ok(()),
-    }
-}
-
-/// A column's name in messages.
+/// A section's name in messages.
 fn name_of(section: Section) -> &'static str {
     match section {
+        Section::Connections => "connections",
+        Section::Targets => "targets",
+        Section::Shapes => "shapes",
         Section::Connection => "connection column",
         Section::Target => "target column",
         Section::Shape => "shape column",

@@ -182,7 +182,7 @@ impl BlockEncoder {
             let columns = &mut self.columns;
             columns.connection.push(self.predictor.connection_symbol(row.connection));
             columns.target.push(u64::from(row.target));
-            columns.shape.push(u64::from(row.shape));
+            columns.shape.push(peer.shape_symbol(row.shape));
             let expected = self.predictor.number(row.target);
             columns.number.push(u64::from(row.number), difference_u32(row.number, expected));
             self.predictor.put_number(row.target, row.number);

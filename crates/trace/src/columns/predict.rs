@@ -4,6 +4,7 @@
 //! | column | expected |
 //! |---|---|
 //! | `connection` | the same as before: 0; else its position plus 1 |
+//! | `shape` | the connection's last: 0; else its position plus 1 |
 //! | `number` | 0; alternatively one more than this target's last |
 //! | `time` | after the connection's last answer (mode 0), its last request's time (1: the same, 2: later, 3: earlier) |
 //! | `end` (of the answer) | that of the last record: records come out in this order |
@@ -49,12 +50,27 @@ pub(crate) struct Peer {
     pub(crate) reqid: u64,
     /// The next ordinal.
     pub(crate) seq: u64,
+    /// Its last record's shape, by position.
+    shape: u32,
     /// The first of its answers that may not have ended, in [`Predictor::answers`].
     oldest: u32,
     /// Its last answer there.
     newest: u32,
     /// How many they are.
     in_flight: u32,
+}
+
+impl Peer {
+    /// The shape column's value for a position. The reader goes over this column beforehand, as it tells how long the
+    /// others are.
+    #[inline]
+    pub(crate) fn shape_symbol(&mut self, position: u32) -> u64 {
+        if position == self.shape {
+            return 0;
+        }
+        self.shape = position;
+        u64::from(position).wrapping_add(1)
+    }
 }
 
 /// An answer's end, and the next answer of the same connection.
@@ -102,6 +118,7 @@ impl Predictor {
             // The upper half of a request id is the backend's process id.
             reqid: u64::from(connection.backend_pid.unwrap_or(0)) << 32 | 1,
             seq: 0,
+            shape: 0,
             oldest: NONE,
             newest: NONE,
             in_flight: 0,
@@ -130,19 +147,11 @@ impl Predictor {
         u64::from(position).wrapping_add(1)
     }
 
-    /// The position of a value of the connection column.
-    #[inline]
-    pub(crate) fn connection_position(&mut self, symbol: u64) -> u32 {
-        if symbol != 0 {
-            self.last_connection = symbol.wrapping_sub(1) as u32;
-        }
-        self.last_connection
-    }
-
     /// The connection at a position. The reader has checked positions before.
     #[inline]
     pub(crate) fn peer(&self, position: u32) -> Peer {
-        const ABSENT: Peer = Peer { time: 0, end: 0, reqid: 0, seq: 0, oldest: NONE, newest: NONE, in_flight: 0 };
+        const ABSENT: Peer =
+            Peer { time: 0, end: 0, reqid: 0, seq: 0, shape: 0, oldest: NONE, newest: NONE, in_flight: 0 };
         self.peers.get(position as usize).copied().unwrap_or(ABSENT)
     }
 

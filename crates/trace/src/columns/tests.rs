@@ -6,9 +6,10 @@ use record::{Lsn, Record, TenantTimeline};
 use super::batch::Batch;
 use super::decode::BlockDecoder;
 use super::encode::BlockEncoder;
-use crate::format::BLOCK_HEADER_BYTES;
-use crate::format::block::BlockHeader;
+use crate::error::BlockError;
+use crate::format::block::{BlockHeader, put_section, sections};
 use crate::format::ledger::{Counter, Ledger};
+use crate::format::{BLOCK_HEADER_BYTES, Section};
 use crate::{arbitrary, sample};
 
 fn encoded(records: &[Record], owner: Option<TenantTimeline>) -> Vec<u8> {
@@ -130,13 +131,57 @@ fn a_dictionary_longer_than_its_records_need_is_refused_before_it_is_unpacked() 
     assert!(BlockDecoder::new().unwrap().load(&header, &block).is_err());
 }
 
+/// The decoder's answer to a block of two records, some sections of which were replaced or added.
+fn with_sections(changes: &[(Section, &[u8])]) -> Result<usize, BlockError> {
+    let block = encoded(&sample::records(2, 7), Some(sample::OWNER));
+    let mut forged = block[..BLOCK_HEADER_BYTES].to_vec();
+    for raw in sections(&block).map(Result::unwrap) {
+        if !changes.iter().any(|(section, _)| Some(*section) == raw.section) {
+            put_section(&mut forged, raw.section.unwrap(), raw.codec, raw.bytes);
+        }
+    }
+    for (section, bytes) in changes {
+        put_section(&mut forged, *section, 0, bytes);
+    }
+    let mut decoder = BlockDecoder::new().unwrap();
+    decoder.load(&BlockHeader::decode(&forged).unwrap().0, &forged)?;
+    Ok(std::iter::from_fn(|| decoder.next()).count())
+}
+
+#[test]
+fn positions_outside_the_dictionaries_are_refused() {
+    assert_eq!(with_sections(&[]), Ok(2));
+    let part = |changes: &[(Section, &[u8])]| with_sections(changes).unwrap_err().part;
+    assert_eq!(part(&[(Section::Connection, &[0, 1])]), "connections");
+    assert_eq!(part(&[(Section::Connection, &[1, 3])]), "connections");
+    assert_eq!(part(&[(Section::Connections, &[])]), "connections");
+    assert_eq!(part(&[(Section::Target, &[0, 2])]), "targets");
+    assert_eq!(part(&[(Section::Targets, &[])]), "targets");
+    assert_eq!(part(&[(Section::Shape, &[0, 3])]), "shapes");
+    assert_eq!(part(&[(Section::Shapes, &[])]), "shapes");
+    assert_eq!(part(&[(Section::TimeMode, &[0, 4])]), "time_mode column");
+}
+
+#[test]
+fn connections_of_different_shapes_need_no_shape_column_after_their_first_records() {
+    let mut records = sample::records(4000, 8);
+    for record in &mut records {
+        if record.backend_pid.is_some_and(|pid| pid % 3 == 0) {
+            record.seq = None;
+        }
+    }
+    let block = encoded(&records, Some(sample::OWNER));
+    assert_eq!(decoded(&block), records);
+    let shape = sections(&block).map(Result::unwrap).find(|raw| raw.section == Some(Section::Shape)).unwrap();
+    assert!(shape.bytes.len() < 100, "{}", shape.bytes.len());
+}
+
 #[test]
 fn the_size_of_each_column_is_printed_on_request() {
     let records = sample::records(16_384, 6);
     let block = encoded(&records, Some(sample::OWNER));
     let mut covered = BLOCK_HEADER_BYTES;
-    for section in crate::format::block::sections(&block) {
-        let raw = section.unwrap();
+    for raw in sections(&block).map(Result::unwrap) {
         println!(
             "{:>18} codec {:#04x} {:6.3} bytes a record",
             format!("{:?}", raw.section.unwrap()),
