@@ -406,6 +406,9 @@ fn load_entries<T>(
     let bound = records.saturating_mul(MAX_ENTRY_BYTES);
     let mut input = Input::new(unpacker.dictionary((raw.codec, raw.bytes), bound).map_err(fault)?);
     while !input.is_empty() {
+        if entries.len() >= records {
+            return Err(fault("are more than its records can name"));
+        }
         entries.push(decode(&mut input).ok_or(fault("are cut, or hold a word of a later version"))?);
     }
     Ok(())

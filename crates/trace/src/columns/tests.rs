@@ -163,6 +163,14 @@ fn positions_outside_the_dictionaries_are_refused() {
 }
 
 #[test]
+fn a_dictionary_of_more_entries_than_records_is_refused() {
+    let databases = [3, 1, 3, 2, 3, 3];
+    assert_eq!(with_sections(&[(Section::Targets, &databases[..4]), (Section::Target, &[0, 1])]), Ok(2));
+    let error = with_sections(&[(Section::Targets, &databases)]).unwrap_err();
+    assert_eq!((error.part, error.fault), ("targets", "are more than its records can name"));
+}
+
+#[test]
 fn connections_of_different_shapes_need_no_shape_column_after_their_first_records() {
     let mut records = sample::records(4000, 8);
     for record in &mut records {
