@@ -13,7 +13,7 @@ use crate::pagestream::request::ClientMessage;
 use crate::pgwire::command::Command;
 use crate::pgwire::frame::{Framing, Head};
 use crate::pgwire::startup::{Foreign, Opening};
-use crate::sink::Sink;
+use crate::sink::{Identified, Purpose, Sink};
 use crate::stats::Stats;
 
 /// What the handling of a message needs from outside the connection.
@@ -208,6 +208,7 @@ impl Session {
             Command::Basebackup { owner } => {
                 let at = head.first_at.unwrap_or(world.now);
                 world.epochs.note(self.identity.client.ip(), owner.timeline, at);
+                self.announce(Purpose::Basebackup, Some(owner), world);
                 Phase::Command
             }
             Command::Other => Phase::Command,
@@ -242,6 +243,7 @@ impl Session {
         self.version = Some(version);
         self.pairing = Some(Box::new(pairing));
         (self.epoch, self.epochs_seen) = (None, 0);
+        self.announce(Purpose::Pagestream, self.identity.owner, world);
         if !self.was_pagestream {
             self.was_pagestream = true;
             world.stats.pagestream_connections = world.stats.pagestream_connections.saturating_add(1);
@@ -249,6 +251,12 @@ impl Session {
                 world.stats.joined_connections = world.stats.joined_connections.saturating_add(1);
             }
         }
+    }
+
+    /// Tells what the connection is used for.
+    fn announce(&self, purpose: Purpose, owner: Option<TenantTimeline>, world: &mut World<'_>) {
+        let (client, server) = (self.identity.client, self.identity.server);
+        world.sink.identified(&Identified { at: world.now, client, server, purpose, owner });
     }
 
     /// Messages of a pagestream were found on a connection that had not been identified.
