@@ -1,11 +1,12 @@
 //! The parts of the pagesniff program, as a library so that its integration tests can reach them.
 //!
 //! ```text
-//! main → flags (what was typed → settings) → run ─┬→ worker: capture → decode → pipeline (filter → summary → records, recorder → traces)
+//! main → flags (what was typed → settings) → run ─┬→ worker: capture → decode → pipeline (attribution → filter → summary → records, recorder → traces)
 //!                                                 └→ outcome: facts, notes → report, exit status
 //!                                     export: traces → filter → records
 //! ```
 
+pub mod attribution;
 pub mod capture;
 pub mod export;
 pub mod facts;

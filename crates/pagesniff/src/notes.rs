@@ -75,7 +75,11 @@ fn connections(stats: &Stats, ledger: &Ledger, notes: &mut Vec<String>) {
         "connections were open before the capture began",
     );
     if stats.joined_connections > 0 && ledger.unattributed > 0 {
-        notes.push("tenants are named when a connection is opened; what was open before has none".to_owned());
+        notes.push(
+            "tenants are named when a connection is opened; what was open before has none, unless --hint or \
+             --one-tenant-per-address gives it one"
+                .to_owned(),
+        );
     }
     match (stats.client_data_segments, stats.server_data_segments) {
         (1.., 0) => notes.push("only one direction is visible: there are requests but no answers".to_owned()),

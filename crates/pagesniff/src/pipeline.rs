@@ -1,17 +1,20 @@
-//! What becomes of a record: filter → summary → records out and traces, each step counted.
+//! What becomes of a record: attribution → filter → summary → records out and traces, each step counted.
 
 use std::io;
 
 use analysis::summary::{CaptureFacts, Ledger, Limits, Report, Summary};
+use decode::Identified;
 use record::{Record, Timestamp};
 use trace::Counter;
 
+use crate::attribution::Attributor;
 use crate::filter::{Filter, Verdict};
 use crate::recorder::{Recorded, Recorder};
 use crate::records::RecordWriter;
 
 /// Takes what the decoder makes. Allocates nothing per record.
 pub struct Pipeline {
+    attributor: Attributor,
     filter: Filter,
     ledger: Ledger,
     summary: Summary,
@@ -39,6 +42,8 @@ pub struct Ended {
     pub recorded: Option<Recorded>,
     /// What the kept records came to.
     pub summary: Summary,
+    /// What became of hints and assertions.
+    pub attributor: Attributor,
 }
 
 impl Ended {
@@ -50,9 +55,9 @@ impl Ended {
 
 impl Pipeline {
     /// A pipeline into these outputs, or into the summary alone.
-    pub fn new(filter: Filter, outputs: Outputs) -> Self {
+    pub fn new(attributor: Attributor, filter: Filter, outputs: Outputs) -> Self {
         let summary = Summary::new(Limits::default());
-        Self { filter, ledger: Ledger::default(), summary, outputs, now: Timestamp(0) }
+        Self { attributor, filter, ledger: Ledger::default(), summary, outputs, now: Timestamp(0) }
     }
 
     /// What is decoded next was completed at `now`, in packet time.
@@ -97,7 +102,7 @@ impl Pipeline {
 
     /// Writes everything and adds up.
     pub fn finish(self) -> Ended {
-        let Self { mut ledger, summary, outputs: Outputs { mut records, recorder }, .. } = self;
+        let Self { attributor, mut ledger, summary, outputs: Outputs { mut records, recorder }, .. } = self;
         if let Some(records) = &mut records {
             records.flush();
         }
@@ -111,7 +116,7 @@ impl Pipeline {
                 ledger.kept = ledger.kept.saturating_sub(ledger.write_failed);
             }
         }
-        Ended { ledger, write_error: records.and_then(RecordWriter::into_error), recorded, summary }
+        Ended { ledger, write_error: records.and_then(RecordWriter::into_error), recorded, summary, attributor }
     }
 }
 
@@ -128,6 +133,27 @@ fn account(ledger: &mut Ledger, queue_dropped: u64, recorded: &Recorded) {
 
 impl decode::Sink for Pipeline {
     fn record(&mut self, record: &Record) {
+        match self.attributor.owner_of(record) {
+            None => self.take(record),
+            Some((owner, attribution)) => {
+                self.take(&Record { owner: Some(owner), attribution: Some(attribution), ..record.clone() });
+            }
+        }
+    }
+
+    fn identified(&mut self, connection: &Identified) {
+        let recorder = &mut self.outputs.recorder;
+        self.attributor.identified(connection, |earlier| {
+            if let Some(recorder) = recorder {
+                recorder.attribute(earlier);
+            }
+        });
+    }
+}
+
+impl Pipeline {
+    /// Takes a record whose owner is settled.
+    fn take(&mut self, record: &Record) {
         self.ledger.seen += 1;
         let (count, reason) = match self.filter.verdict(record) {
             Verdict::Keep => {

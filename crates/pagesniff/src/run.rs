@@ -65,7 +65,7 @@ fn run_from(mut source: impl Source, settings: &Settings) -> anyhow::Result<Ende
     let summary = settings.summary.as_ref().map(SummaryOut::open).transpose()?;
     let outputs = Outputs { records: records(settings), recorder: recorder(settings)? };
     let mut decoder = Decoder::new(settings.decode.clone());
-    let mut pipeline = Pipeline::new(settings.filter.clone(), outputs);
+    let mut pipeline = Pipeline::new(settings.attributor.clone(), settings.filter.clone(), outputs);
     let mut progress = ProgressLine::new(wants_progress(settings));
     announce(settings);
 
@@ -153,6 +153,7 @@ fn gather(
     let mut facts = facts(stats, &source.statistics(), ended.ledger, read_whole && !failed);
     facts.notes = source.notes();
     facts.notes.extend(notes(stats, &ended.ledger, &settings.decode.ports, settings.filter.sample_one_in()));
+    facts.notes.extend(ended.attributor.notes());
     if let Some(recorded) = &ended.recorded {
         facts.notes.extend(recorded.limit.clone());
         facts.traces = Some(Traces {

@@ -9,6 +9,7 @@
 
 mod generate;
 mod raw;
+mod raw_attribution;
 mod raw_export;
 mod raw_filter;
 mod raw_live;
@@ -19,6 +20,7 @@ mod values;
 
 pub use generate::generate;
 pub use raw::{RawArgs, RawCommand, RawGenerate, RawRun};
+pub use raw_attribution::RawAttribution;
 pub use raw_export::{RawExport, RawExportFormat};
 pub use raw_filter::RawFilter;
 pub use raw_live::RawLive;

@@ -6,6 +6,7 @@ use analysis::render::Format;
 use bytesize::ByteSize;
 use clap::{ArgGroup, Args, Parser, Subcommand};
 
+use super::raw_attribution::RawAttribution;
 use super::raw_export::RawExport;
 use super::raw_filter::RawFilter;
 use super::raw_live::RawLive;
@@ -115,6 +116,10 @@ pub struct RawRun {
     /// what matches.
     #[arg(long, help_heading = "Filters")]
     pub unattributed: bool,
+
+    /// Whose requests they are.
+    #[command(flatten)]
+    pub attribution: RawAttribution,
 
     /// Trace files.
     #[command(flatten)]

@@ -7,8 +7,9 @@ use clap::CommandFactory;
 use clap::error::ErrorKind;
 
 use super::raw::{RawArgs, RawRun};
-use super::trace_settings::writer_config;
+use super::trace_settings::{Taken, writer_config};
 use super::values::MaxLoss;
+use crate::attribution::Attributor;
 use crate::capture::live::LiveOptions;
 use crate::filter::Filter;
 use trace::WriterConfig;
@@ -38,6 +39,8 @@ pub struct Settings {
     pub input: Input,
     /// How packets are decoded.
     pub decode: decode::Config,
+    /// Whose requests they are, where connections do not say so.
+    pub attributor: Attributor,
     /// Which requests are kept.
     pub filter: Filter,
     /// In which format records go to standard output; `None` where none do.
@@ -60,7 +63,12 @@ impl Settings {
     /// Where two options contradict each other; the error prints itself and ends the program with status 2.
     pub fn from_raw(raw: RawRun) -> Result<Self, clap::Error> {
         let filter = Filter::from_raw(&raw.filter, raw.unattributed);
-        let wanted = (raw.filter.in_words(), filter.sample_one_in());
+        let attributor = raw.attribution.attributor()?;
+        let taken = Taken {
+            filter: raw.filter.in_words(),
+            sample_one_in: filter.sample_one_in(),
+            assertion: attributor.in_words(),
+        };
         let summary = raw.summary.map(|path| match path.as_os_str() == "-" {
             true => SummaryTarget::Stdout,
             false => SummaryTarget::File(path),
@@ -75,8 +83,18 @@ impl Settings {
         // Only a machine of 32 bits has less address space than was asked for.
         let memory_limit_bytes = usize::try_from(raw.memory.as_u64()).unwrap_or(usize::MAX);
         let input = raw.live.options(&ports).map_or(Input::Files(raw.read), Input::Live);
-        let trace = writer_config(raw.trace, &input, wanted)?;
+        let trace = writer_config(raw.trace, &input, taken)?;
         let decode = decode::Config { ports, page_hash: raw.page_hash, memory_limit_bytes };
-        Ok(Self { input, decode, filter, format: raw.format, trace, summary, max_loss: raw.max_loss, quiet: raw.quiet })
+        Ok(Self {
+            input,
+            decode,
+            attributor,
+            filter,
+            format: raw.format,
+            trace,
+            summary,
+            max_loss: raw.max_loss,
+            quiet: raw.quiet,
+        })
     }
 }

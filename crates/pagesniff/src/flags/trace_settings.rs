@@ -24,19 +24,24 @@ const LEAST_FLUSH_INTERVAL: Duration = Duration::from_millis(10);
 /// A file's name tells its start to the second.
 const LEAST_ROTATE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Which traces are to be written, if any are. `wanted` is the filter in words, with its sampling rate.
+/// What a trace's header says of how it was taken.
+pub(super) struct Taken {
+    /// The filter in words.
+    pub(super) filter: String,
+    pub(super) sample_one_in: u64,
+    /// Hints and assertions in words.
+    pub(super) assertion: String,
+}
+
+/// Which traces are to be written, if any are.
 ///
 /// # Errors
 ///
 /// Where options contradict each other or could not work.
-pub(super) fn writer_config(
-    raw: RawTrace,
-    input: &Input,
-    wanted: (String, u64),
-) -> Result<Option<WriterConfig>, clap::Error> {
+pub(super) fn writer_config(raw: RawTrace, input: &Input, taken: Taken) -> Result<Option<WriterConfig>, clap::Error> {
     check(&raw, input)?;
     let Some(directory) = directory(&raw, input) else { return Ok(None) };
-    let (filter, sample_one_in) = wanted;
+    let Taken { filter, sample_one_in, assertion } = taken;
     let max_bytes = raw.max_bytes.map(|size| size.as_u64());
     let (instance, link, clock, default_max_bytes) = match input {
         Input::Live(live) => {
@@ -52,7 +57,7 @@ pub(super) fn writer_config(
         sample_one_in: u32::try_from(sample_one_in).unwrap_or(u32::MAX),
         max_bytes: max_bytes.or(default_max_bytes),
         max_total_bytes: raw.max_total_bytes.map(|size| size.as_u64()),
-        assertion: String::new(),
+        assertion,
     };
     let config = WriterConfig {
         circumstances,

@@ -104,6 +104,16 @@ impl FromStr for MaxLoss {
     }
 }
 
+/// A network of computes: a single address is one as well, loopback is not.
+pub(super) fn network(text: &str) -> Result<IpNet, &'static str> {
+    let network = text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
+    let network = network.ok_or("a network is given as 10.0.0.0/8, fd00::/8 or 10.0.0.7")?;
+    if network.addr().to_canonical().is_loopback() {
+        return Err("loopback addresses are shared by everything on a machine: they cannot be one compute");
+    }
+    Ok(network)
+}
+
 /// A duration with its unit, to the nanosecond.
 pub(super) fn duration(text: &str) -> Result<Duration, humantime::DurationError> {
     humantime::parse_duration(text)

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use record::{Record, TenantTimeline, Timestamp};
-use trace::{Counter, Ledger};
+use trace::{ConnectionOwner, Counter, Ledger};
 
 /// 240 KB: large enough that handing one over costs nothing beside its records, small enough to stay in the cache.
 pub(super) const BATCH_RECORDS: usize = 1024;
@@ -19,6 +19,8 @@ type Loss = (Option<TenantTimeline>, Counter);
 pub(super) struct Batch {
     records: Vec<(Timestamp, Record)>,
     losses: HashMap<Loss, u64, foldhash::fast::RandomState>,
+    /// Whose earlier connections were.
+    attributions: Vec<ConnectionOwner>,
     /// What the whole capture has lost so far, where that was told.
     pub(super) capture_losses: Option<Ledger>,
     /// When it was handed over.
@@ -31,6 +33,7 @@ impl Batch {
         Self {
             records: Vec::with_capacity(BATCH_RECORDS),
             losses: HashMap::default(),
+            attributions: Vec::new(),
             capture_losses: None,
             handed_over_at: Timestamp(0),
         }
@@ -67,6 +70,20 @@ impl Batch {
         has_room
     }
 
+    /// Takes an attribution, or says that it has no room for it.
+    pub(super) fn attribute(&mut self, connection: ConnectionOwner) -> bool {
+        let has_room = self.attributions.len() < BATCH_RECORDS;
+        if has_room {
+            self.attributions.push(connection);
+        }
+        has_room
+    }
+
+    /// Whose earlier connections were.
+    pub(super) fn attributions(&self) -> &[ConnectionOwner] {
+        &self.attributions
+    }
+
     /// The same, handed over then.
     pub(super) fn at(mut self, now: Timestamp) -> Self {
         self.handed_over_at = now;
@@ -87,6 +104,7 @@ impl Batch {
     pub(super) fn clear(&mut self) {
         self.records.clear();
         self.losses.clear();
+        self.attributions.clear();
         self.capture_losses = None;
     }
 }

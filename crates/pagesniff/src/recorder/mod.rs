@@ -23,7 +23,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_cha
 use std::thread::JoinHandle;
 
 use record::{Record, TenantTimeline, Timestamp};
-use trace::{Counter, Ledger, TraceWriter};
+use trace::{ConnectionOwner, Counter, Ledger, TraceWriter};
 
 use batch::{BATCH_RECORDS, Batch};
 pub use writing::Recorded;
@@ -115,6 +115,14 @@ impl Recorder {
         if !self.filling.lose(owner, reason) {
             self.hand_over();
             self.filling.lose(owner, reason);
+        }
+    }
+
+    /// Says whose an earlier connection was. Where there is no room for it, its requests stay without owner.
+    pub fn attribute(&mut self, connection: ConnectionOwner) {
+        if !self.filling.attribute(connection) {
+            self.hand_over();
+            self.filling.attribute(connection);
         }
     }
 

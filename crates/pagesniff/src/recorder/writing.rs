@@ -118,6 +118,9 @@ fn write(writer: &mut TraceWriter, batch: &Batch, wall: Option<Timestamp>, fault
             writer.give_up();
         }
     }
+    for &connection in batch.attributions() {
+        faults.note(writer.attribute(connection, wall.unwrap_or(batch.handed_over_at)));
+    }
     for ((owner, reason), requests) in batch.losses() {
         writer.lose(owner, reason, requests);
     }

@@ -1,0 +1,49 @@
+//! What was typed about connections that do not say whose they are.
+
+use std::path::PathBuf;
+
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory};
+use ipnet::IpNet;
+
+use super::raw::RawArgs;
+use super::values::network;
+use crate::attribution::{Attributor, Hint, Hints};
+
+/// The options of attribution.
+#[derive(Debug, Default, Args)]
+pub struct RawAttribution {
+    /// Connections of this client that were open before the capture belong to that tenant and timeline; repeatable
+    ///
+    /// As 10.0.0.7=TENANT/TIMELINE, or 10.0.0.7:51344=TENANT/TIMELINE for a single connection. What a connection says
+    /// itself goes before it, and one that contradicts it ends it.
+    #[arg(long, value_name = "ADDR[:PORT]=TENANT/TIMELINE", help_heading = "Attribution")]
+    pub hint: Vec<Hint>,
+
+    /// A file of such hints, one a line
+    #[arg(long, value_name = "FILE", help_heading = "Attribution")]
+    pub hints: Option<PathBuf>,
+
+    /// You assert that each client address in this network is a single compute; repeatable
+    ///
+    /// A connection that was open before the capture then gets the tenant of a later one from its address. Where two
+    /// tenants or timelines are seen on an address, nothing is concluded for it any more. Never applied to loopback.
+    /// The assertion is written into the traces.
+    #[arg(long, value_name = "NETWORK", value_parser = network, help_heading = "Attribution")]
+    pub one_tenant_per_address: Vec<IpNet>,
+}
+
+impl RawAttribution {
+    /// What was typed, put together.
+    ///
+    /// # Errors
+    ///
+    /// Hints that contradict each other, or a file that cannot be read as hints.
+    pub(super) fn attributor(self) -> Result<Attributor, clap::Error> {
+        let mut hints = Hints::default();
+        let added = self.hint.into_iter().try_for_each(|hint| hints.add(hint));
+        let added = added.and_then(|()| self.hints.map_or(Ok(()), |path| hints.add_file(&path)));
+        added.map_err(|error| RawArgs::command().error(ErrorKind::ValueValidation, format!("hints: {error}")))?;
+        Ok(Attributor::new(hints, self.one_tenant_per_address))
+    }
+}
