@@ -2,6 +2,8 @@
 
 mod resync;
 
+use std::collections::VecDeque;
+
 use record::{Endpoint, Protocol, Timestamp};
 
 use super::copies::RecentSegments;
@@ -10,7 +12,7 @@ use super::seq::SeqNum;
 use super::{Pair, Side};
 use crate::config::Config;
 use crate::pagestream::emit::Identity;
-use crate::pagestream::scan::Scanner;
+use crate::pagestream::scan::{Piece, Scanner};
 use crate::pgwire::frame::{Chunk, FrameReader, Framing, Step};
 use crate::pgwire::startup::Foreign;
 use crate::session::{Passed, Phase, Session, Turn, World};
@@ -313,9 +315,26 @@ impl Connection {
     }
 
     /// Hands a piece of the stream, or a gap, to whoever reads this direction.
-    fn deliver(&mut self, side: Side, mut chunk: Chunk<'_>, world: &mut World<'_>) {
+    ///
+    /// What a search for lost framing gives back is read here in turn. It may lose the framing again, as often as a packet has
+    /// room for: a recursion would go as deep.
+    fn deliver(&mut self, side: Side, chunk: Chunk<'_>, world: &mut World<'_>) {
+        let Some(found) = self.read(side, chunk, world) else { return };
+        let mut ahead = found;
+        while let Some(piece) = ahead.pop_front() {
+            if let Some(mut found) = self.read(side, piece.chunk(), world) {
+                found.append(&mut ahead);
+                ahead = found;
+            }
+        }
+        self.retry(world);
+    }
+
+    /// Reads a piece of the stream to its end. Gives what lies behind the place where the framing was found again, if it was.
+    fn read(&mut self, side: Side, mut chunk: Chunk<'_>, world: &mut World<'_>) -> Option<VecDeque<Piece>> {
         loop {
-            if self.readers.of(side).framing() == Framing::Lost && !self.readers.of(side).is_in_message() {
+            let is_lost = self.readers.of(side).framing() == Framing::Lost && !self.readers.of(side).is_in_message();
+            if is_lost && !self.is_opening(side, &chunk) && !self.is_grant(side, &chunk) {
                 return self.scan(side, chunk, world);
             }
             self.note_foreign(side, &chunk);
@@ -324,7 +343,7 @@ impl Connection {
                 !self.halves.server.has_hole() && self.readers.server.framing() != Framing::Lost;
             let (reader, other) = self.readers.both_mut(side);
             let framing = reader.framing();
-            let Some(step) = reader.step(&mut chunk) else { return };
+            let step = reader.step(&mut chunk)?;
             let turn = match step {
                 Step::Head(head) => self.session.head(side, framing, &head, world),
                 Step::Body { at, bytes } => {
@@ -342,7 +361,10 @@ impl Connection {
                 Turn::On => {}
                 Turn::Frame(framing) => reader.set_framing(framing),
                 Turn::FrameOther(framing) => other.set_framing(framing),
-                Turn::Ignore => return self.ignore(),
+                Turn::Ignore => {
+                    self.ignore();
+                    return None;
+                }
                 Turn::Lose => {
                     let from = reader.lose();
                     self.begin_scan(side, from, &chunk, world);

@@ -29,13 +29,23 @@ const PEEK_BYTES: usize = HEAD_BYTES + COPY_HEADER_BYTES as usize;
 
 /// What lies in one place of the window.
 #[derive(Debug)]
-struct Piece {
+pub(crate) struct Piece {
     at: u64,
     len: u64,
     /// Empty for a gap.
     bytes: Vec<u8>,
     arrived: Option<Timestamp>,
     deliverable: Timestamp,
+}
+
+impl Piece {
+    /// The piece as it came.
+    pub(crate) fn chunk(&self) -> Chunk<'_> {
+        match self.bytes.as_slice() {
+            [] => Chunk::Gap { len: self.len, arrived: self.arrived },
+            bytes => Chunk::Data { bytes, arrived: self.arrived, deliverable: self.deliverable },
+        }
+    }
 }
 
 /// A place where a message may begin.
@@ -193,20 +203,14 @@ impl Scanner {
     }
 
     /// What the window holds from `at` on, in order.
-    pub(crate) fn chunks_from(&self, at: u64) -> impl Iterator<Item = Chunk<'_>> {
-        self.pieces.iter().filter_map(move |piece| {
-            let skip = at.saturating_sub(piece.at);
-            let Piece { len, bytes, arrived, deliverable, .. } = piece;
-            if skip >= *len {
-                return None;
-            }
-            Some(if bytes.is_empty() {
-                Chunk::Gap { len: len.saturating_sub(skip), arrived: *arrived }
-            } else {
-                let bytes = bytes.get(usize::try_from(skip).ok()?..)?;
-                Chunk::Data { bytes, arrived: *arrived, deliverable: *deliverable }
-            })
-        })
+    pub(crate) fn into_pieces_from(mut self, at: u64) -> VecDeque<Piece> {
+        self.pieces.retain(|piece| piece.at.saturating_add(piece.len) > at);
+        if let Some(first) = self.pieces.front_mut() {
+            let skip = at.saturating_sub(first.at);
+            first.bytes.drain(..usize::try_from(skip).unwrap_or(usize::MAX).min(first.bytes.len()));
+            (first.at, first.len) = (first.at.saturating_add(skip), first.len.saturating_sub(skip));
+        }
+        self.pieces
     }
 
     /// Follows each candidate's chain as far as the bytes reach; a broken chain ends it.
@@ -232,9 +236,12 @@ impl Scanner {
         self.candidates = candidates;
     }
 
-    /// Looks for new candidates.
+    /// Looks for new candidates, as long as they may matter: of requests the first one does that is confirmed.
     fn look(&mut self) {
         while let Some(at) = self.next_d() {
+            if self.side == Side::Client && self.candidates.first().is_some_and(|first| first.confirmed > 0) {
+                return;
+            }
             match self.look_at(at, self.version) {
                 Look::Message { version, bytes } => {
                     self.add(Candidate { version, start: at, next: at.saturating_add(bytes), confirmed: 0 });

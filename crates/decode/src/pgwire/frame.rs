@@ -309,6 +309,11 @@ impl FrameReader {
     }
 }
 
+/// Whether these bytes begin with a message's whole header.
+pub(crate) fn is_message(framing: Framing, bytes: &[u8]) -> bool {
+    matches!(Shape::of(framing, bytes), Shape::Message { .. })
+}
+
 /// What a message's first bytes say of it.
 enum Shape {
     /// Its header is not whole: so many bytes are missing.

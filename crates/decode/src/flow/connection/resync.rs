@@ -1,10 +1,12 @@
 //! What becomes of a connection when the framing of one direction is lost: the search for it, and what is done once it is
 //! found, or once the client turns out to begin anew.
 
+use std::collections::VecDeque;
+
 use super::{Connection, Side};
-use crate::pagestream::scan::{Found, Scanner};
+use crate::pagestream::scan::{Found, Piece, Scanner};
 use crate::pgwire::command::Command;
-use crate::pgwire::frame::{Chunk, Framing};
+use crate::pgwire::frame::{self, Chunk, Framing};
 use crate::pgwire::startup::{Foreign, Opening};
 use crate::session::{Phase, Turn, World};
 
@@ -40,12 +42,12 @@ impl Connection {
         self.session.lost(side, arrived, world);
     }
 
-    /// Looks for the framing in a direction that has lost it.
-    pub(super) fn scan(&mut self, side: Side, chunk: Chunk<'_>, world: &mut World<'_>) {
-        if self.is_opening(side, &chunk) || self.is_grant(side, &chunk) {
-            return self.deliver(side, chunk, world);
-        }
-        let Some(mut scanner) = self.scanners.of_mut(side).take() else { return self.ignore() };
+    /// Looks for the framing in a direction that has lost it. Gives what lies behind the place where it was found.
+    pub(super) fn scan(&mut self, side: Side, chunk: Chunk<'_>, world: &mut World<'_>) -> Option<VecDeque<Piece>> {
+        let Some(mut scanner) = self.scanners.of_mut(side).take() else {
+            self.ignore();
+            return None;
+        };
         // The reader keeps count of the place.
         let mut passed = chunk;
         while self.readers.of_mut(side).step(&mut passed).is_some() {}
@@ -58,7 +60,10 @@ impl Connection {
             }
         };
         match found {
-            Some(found) => self.found(side, &scanner, found, world),
+            Some(found) => {
+                self.found(side, &scanner, found, world);
+                return Some(scanner.into_pieces_from(found.at));
+            }
             None if scanner.seen_bytes > MAX_UNIDENTIFIED_BYTES && self.session.phase == Phase::Unidentified => {
                 self.session.become_foreign(Foreign::Unknown);
                 self.ignore();
@@ -70,10 +75,11 @@ impl Connection {
                 *self.scanners.of_mut(side) = Some(scanner);
             }
         }
+        None
     }
 
     /// On a connection whose SYN was not seen: whether the client's first bytes are a start-up or a command all the same.
-    fn is_opening(&mut self, side: Side, chunk: &Chunk<'_>) -> bool {
+    pub(super) fn is_opening(&mut self, side: Side, chunk: &Chunk<'_>) -> bool {
         let (Phase::Unidentified, Side::Client, Chunk::Data { bytes, .. }) = (self.session.phase, side, chunk) else {
             return false;
         };
@@ -94,7 +100,7 @@ impl Connection {
 
     /// Whether the server's bytes are a grant. As long as no request has been sent there are no answers, and no pages whose
     /// bytes could look like one; what was lost before it belongs to the start-up.
-    fn is_grant(&mut self, side: Side, chunk: &Chunk<'_>) -> bool {
+    pub(super) fn is_grant(&mut self, side: Side, chunk: &Chunk<'_>) -> bool {
         /// CopyBothResponse: tag, length, format and a count of no columns.
         const COPY_BOTH: &[u8] = b"W\0\0\0\x07\0\0\0";
         let is_asked = matches!(self.session.phase, Phase::Asked { .. }) && !self.halves.client.has_hole();
@@ -108,7 +114,7 @@ impl Connection {
         true
     }
 
-    /// The framing was found again: accounts for what was lost and reads on from there.
+    /// The framing was found again: accounts for what was lost, and makes the reader go on from there.
     fn found(&mut self, side: Side, scanner: &Scanner, found: Found, world: &mut World<'_>) {
         // A connection that is identified only now owes nobody knows how many answers; one that has asked owes those lost.
         let was_pagestream = self.session.pairing.is_some() || matches!(self.session.phase, Phase::Asked { .. });
@@ -126,10 +132,6 @@ impl Connection {
             }
         }
         self.readers.of_mut(side).resume(found.at);
-        for chunk in scanner.chunks_from(found.at) {
-            self.deliver(side, chunk, world);
-        }
-        self.retry(world);
     }
 
     /// Whether the client's payload is what a connection begins with, and this one is past that.
@@ -142,17 +144,18 @@ impl Connection {
     }
 }
 
-/// How a connection begins that these are the client's first bytes of, if they are a whole opening message.
+/// How a connection begins that these are the client's first bytes of, if they are a whole opening message, and one that the
+/// reader takes: what it refuses would be looked at here for ever.
 fn opening_framing(bytes: &[u8]) -> Option<Framing> {
     let (&length, body) = bytes.split_first_chunk()?;
     let body_bytes = u32::from_be_bytes(length).checked_sub(4)?;
     if body_bytes as usize == body.len() {
         let is_startup =
             matches!(Opening::parse(body, body_bytes), Opening::Startup { .. } | Opening::EncryptionRequest);
-        return is_startup.then_some(Framing::Startup);
+        return Some(Framing::Startup).filter(|&framing| is_startup && frame::is_message(framing, bytes));
     }
     let (&[tag, l0, l1, l2, l3], text) = bytes.split_first_chunk()?;
     let text_bytes = u32::from_be_bytes([l0, l1, l2, l3]).checked_sub(4)?;
     let is_query = tag == b'Q' && matches!(Command::parse_query(text, text_bytes), Command::Pagestream { .. });
-    is_query.then_some(Framing::Typed)
+    Some(Framing::Typed).filter(|&framing| is_query && frame::is_message(framing, bytes))
 }
