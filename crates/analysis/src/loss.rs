@@ -35,6 +35,11 @@ impl LossTimes {
         self.spans.get(at).is_some_and(|span| span.0 <= until)
     }
 
+    /// The times themselves, in order.
+    pub fn spans(&self) -> impl Iterator<Item = (Timestamp, Timestamp)> + '_ {
+        self.spans.iter().copied()
+    }
+
     /// Whether nothing was lost at all.
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()

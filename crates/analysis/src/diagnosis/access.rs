@@ -7,8 +7,8 @@ use serde::Serialize;
 const SCANS: usize = 4;
 
 /// The same page asked for again by the same connection within so many of its requests is a duplicate prefetch: computes
-/// have at most 1,024 prefetches under way (`neon.readahead_buffer_size`).
-pub const DUPLICATE_WITHIN: u32 = 1024;
+/// have so many prefetches under way, unless told otherwise (`neon.readahead_buffer_size`).
+pub const DUPLICATE_WITHIN: u32 = 128;
 
 /// One connection's place in one relation.
 #[derive(Debug, Clone, Copy, Default)]
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn a_duplicate_lies_within_what_can_be_under_way() {
         let mut tally = AccessTally::default();
-        assert_eq!([Some(1), Some(1024), Some(1025), None].map(|ago| tally.asked_ago(ago)), [true, true, false, false]);
+        assert_eq!([Some(1), Some(128), Some(129), None].map(|ago| tally.asked_ago(ago)), [true, true, false, false]);
         assert_eq!(tally.report([].into_iter()).1.requests, 2);
     }
 }

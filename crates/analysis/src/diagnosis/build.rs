@@ -93,9 +93,10 @@ impl Diagnosis {
             write_failed,
             rotated,
         ];
+        let says_losses = origin == Origin::Traces;
         let caches = self.refetch.caches().iter().filter(|cache| cache.owner.is_some());
         Completeness {
-            complete: is_whole && loss.is_none() && missing.iter().all(|&count| count == 0),
+            complete: says_losses && is_whole && loss.is_none() && missing.iter().all(|&count| count == 0),
             loss,
             ledger,
             files,
@@ -105,7 +106,7 @@ impl Diagnosis {
             sampled_one_in,
             followed_one_in: self.refetch.followed_one_in(),
             not_compared: uncounted.into(),
-            restarts_visible: origin == Origin::Traces && caches.clone().all(|cache| cache.epoch.is_some()),
+            restarts_visible: says_losses && caches.clone().all(|cache| cache.epoch.is_some()),
             notes,
         }
     }

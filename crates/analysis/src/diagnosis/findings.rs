@@ -278,11 +278,17 @@ fn duplicate_prefetches(report: &Report, findings: &mut Vec<Finding>) {
         Some((rel, count)) => text += &format!("; {} of them in relation {rel}.", count_text(*count)),
         None => text.push('.'),
     }
+    // A scan that fetches every page twice does it at one distance; a small table that is asked at random at any.
+    let is_even = duplicates.requests_apart.p90.is_some_and(|p90| p90 <= apart.saturating_add(apart / 4));
+    if is_even {
+        text += " The distance is nearly always the same: a scan fetches its pages twice.";
+    }
+    let severity = if is_even { Severity::Warning } else { Severity::Info };
     let evidence = json!({
         "requests": duplicates.requests, "getpage": getpage, "requests_apart": duplicates.requests_apart,
-        "rel": most.as_ref().map(|(rel, _)| rel),
+        "rel": most.as_ref().map(|(rel, _)| rel), "one_distance": is_even,
     });
-    findings.push(Finding { id: "duplicate_prefetch", severity: Severity::Warning, text, evidence });
+    findings.push(Finding { id: "duplicate_prefetch", severity, text, evidence });
 }
 
 fn latency(report: &Report, (wait_ns, service_ns): (u64, u64), findings: &mut Vec<Finding>) {

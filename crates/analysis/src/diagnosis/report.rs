@@ -62,7 +62,8 @@ pub struct Window {
 /// How much of the picture is there.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
 pub struct Completeness {
-    /// Whether nothing is known to be missing: no loss, no damage, no sample, no bound reached.
+    /// Whether nothing is known to be missing: no loss, no damage, no sample, no bound
+    /// reached. False where the input does not tell.
     pub complete: bool,
     /// What the captures lost.
     pub loss: Loss,

@@ -92,6 +92,9 @@ fn completeness(report: &Report, text: &mut String) {
     }
     match (completeness.complete, said.is_empty()) {
         (true, _) => line(text, format_args!("Complete: nothing is known to be missing.")),
+        (false, true) if report.refetch.is_none() => {
+            line(text, format_args!("How complete this is, the input does not tell."))
+        }
         (false, true) => line(text, format_args!("NOT COMPLETE: the input ended early.")),
         (false, false) => line(text, format_args!("NOT COMPLETE: {}.", said.join(", "))),
     }
