@@ -71,13 +71,13 @@ fn say_damage(records: &WrittenRecords) {
 }
 
 /// Whose connections were whose tenant was not known when their requests were written.
-struct LaterOwners {
+pub(crate) struct LaterOwners {
     by_ends: HashMap<(Endpoint, Endpoint), Vec<ConnectionOwner>>,
 }
 
 impl LaterOwners {
     /// Reads the attribution blocks of the traces.
-    fn read(paths: &[PathBuf]) -> Result<Self, TraceError> {
+    pub(crate) fn read(paths: &[PathBuf]) -> Result<Self, TraceError> {
         let mut by_ends: HashMap<_, Vec<ConnectionOwner>> = HashMap::new();
         for opened in open_all(paths)? {
             let mut reader = opened?;
@@ -97,7 +97,7 @@ impl LaterOwners {
     }
 
     /// Gives a record without owner the one that its connection was found to have.
-    fn join(&self, record: &mut Record) {
+    pub(crate) fn join(&self, record: &mut Record) {
         if record.owner.is_some() || self.by_ends.is_empty() {
             return;
         }

@@ -4,6 +4,7 @@
 //! main → flags (what was typed → settings) → run ─┬→ worker: capture → decode → pipeline (attribution → filter → summary → records, recorder → traces)
 //!                                                 └→ outcome: facts, notes → report, exit status
 //!                                     export: traces → filter → records
+//!                            report, compare: traces → records in order → diagnosis → text, JSON
 //! ```
 
 pub mod attribution;
@@ -17,6 +18,7 @@ pub mod pipeline;
 pub mod progress;
 pub mod recorder;
 pub mod records;
+pub mod report;
 pub mod run;
 mod summary_out;
 pub mod worker;

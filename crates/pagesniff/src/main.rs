@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use pagesniff::export::export;
 use pagesniff::flags::{RawArgs, RawCommand, Settings, generate};
+use pagesniff::report::{compare, report};
 use pagesniff::run::{output_outcome, run};
 
 fn main() -> ExitCode {
@@ -13,6 +14,8 @@ fn main() -> ExitCode {
     let ended = match raw.command {
         Some(RawCommand::Generate { what }) => output_outcome(generate(&what, &mut io::stdout().lock())),
         Some(RawCommand::Export(what)) => export(&what),
+        Some(RawCommand::Report(what)) => report(&what),
+        Some(RawCommand::Compare(what)) => compare(&what),
         None => Settings::from_raw(raw.run).map_or_else(|wrong_usage| wrong_usage.exit(), run),
     };
     match ended {

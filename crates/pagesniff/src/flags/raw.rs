@@ -12,6 +12,7 @@ use super::raw_filter::RawFilter;
 use super::raw_live::RawLive;
 use super::raw_trace::RawTrace;
 use super::values::{MaxLoss, memory};
+use crate::report::{RawCompare, RawReport};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -66,6 +67,10 @@ pub struct RawArgs {
 pub enum RawCommand {
     /// Write the records of traces to standard output, as JSON Lines or CSV.
     Export(RawExport),
+    /// Say what traces tell: needless re-fetches and their proof, what was slow, and how much of the picture is there.
+    Report(RawReport),
+    /// Compare two traces: did the larger cache help?
+    Compare(RawCompare),
     /// Print the man page or shell completions, for packagers.
     #[command(hide = true)]
     Generate {
