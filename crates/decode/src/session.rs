@@ -8,7 +8,7 @@ use crate::pagestream::answer::{Answer, AnswerHead, Outcome};
 use crate::pagestream::emit::{Emitter, Identity};
 use crate::pagestream::layout;
 use crate::pagestream::page::{PageFacts, PageWatch};
-use crate::pagestream::pairing::{AnswersLost, Arrival, Pairing};
+use crate::pagestream::pairing::{AnswersLost, Arrival, Cut, Pairing};
 use crate::pagestream::request::ClientMessage;
 use crate::pgwire::command::Command;
 use crate::pgwire::frame::{Framing, Head};
@@ -448,14 +448,14 @@ impl Session {
         self.answering = None;
     }
 
-    /// The framing of one direction is lost; `at` where all that is missing so far lay in one packet.
-    pub(crate) fn lost(&mut self, side: Side, at: Option<Timestamp>, world: &mut World<'_>) {
+    /// The framing of one direction is lost; `cut` where all that is missing so far lay in one packet.
+    pub(crate) fn lost(&mut self, side: Side, cut: Option<Cut>, world: &mut World<'_>) {
         match side {
             Side::Client => {
                 // Only a pagestream that is granted has more to come from the client.
                 self.grant(world);
                 (self.asking, self.seq) = (Asking::Nothing, None);
-                self.with_pairing(world, |pairing, out| pairing.requests_lost_begin(at, out));
+                self.with_pairing(world, |pairing, out| pairing.requests_lost_begin(cut, out));
             }
             Side::Server => {
                 (self.answering, self.is_page) = (None, false);

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use super::{Connection, Side};
+use crate::pagestream::pairing::Cut;
 use crate::pagestream::scan::{Found, Piece, Scanner};
 use crate::pgwire::command::Command;
 use crate::pgwire::frame::{self, Chunk, Framing};
@@ -35,11 +36,13 @@ impl Connection {
             _ => self.session.version,
         };
         *self.scanners.of_mut(side) = Some(Box::new(Scanner::new(side, version, from, at)));
-        let arrived = match chunk {
-            Chunk::Gap { arrived, .. } => *arrived,
-            Chunk::Data { .. } => None,
+        let cut = match *chunk {
+            Chunk::Gap { len, arrived: Some(packet_at) } => {
+                Some(Cut { at: packet_at, bytes: at.saturating_add(len).saturating_sub(from) })
+            }
+            Chunk::Gap { .. } | Chunk::Data { .. } => None,
         };
-        self.session.lost(side, arrived, world);
+        self.session.lost(side, cut, world);
     }
 
     /// Looks for the framing in a direction that has lost it. Gives what lies behind the place where it was found.

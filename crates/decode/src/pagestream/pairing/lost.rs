@@ -16,6 +16,8 @@ pub(super) struct Lost {
     bytes: Option<u64>,
     /// While the hole is open: the length of those that have been answered already; `None` where one's kind is not known.
     answered_bytes: Option<u64>,
+    /// While the hole is open: what of it lay in the packet that came at `at`, less the most that those answered can have taken.
+    cut_bytes: u64,
     /// The fewest requests that they can be.
     pub(super) fewest: u32,
     /// The most.
@@ -26,6 +28,15 @@ pub(super) struct Lost {
     pub(super) at: Option<Timestamp>,
     /// The hole's end is not known yet.
     pub(super) open: bool,
+}
+
+/// The part of a hole that lay in one packet and was cut off by the snap length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cut {
+    /// When the packet arrived.
+    pub(crate) at: Timestamp,
+    /// How much of the hole it is.
+    pub(crate) bytes: u64,
 }
 
 /// What an answer does to a hole.
@@ -40,19 +51,20 @@ pub(super) enum Payment {
 }
 
 impl Lost {
-    /// A hole that has just begun.
-    pub(super) fn begun(at: Option<Timestamp>) -> Self {
-        Self { bytes: None, answered_bytes: Some(0), fewest: 0, most: 0, counted: 0, at, open: true }
+    /// A hole that has just begun; `cut` where all that is known of it lay in one packet.
+    pub(super) fn begun(cut: Option<Cut>) -> Self {
+        let (at, cut_bytes) = (cut.map(|cut| cut.at), cut.map_or(0, |cut| cut.bytes));
+        Self { bytes: None, answered_bytes: Some(0), cut_bytes, fewest: 0, most: 0, counted: 0, at, open: true }
     }
 
     /// As many requests as were in flight when a connection was joined.
     pub(super) fn unbounded() -> Self {
-        Self { bytes: None, answered_bytes: None, fewest: 0, most: u32::MAX, counted: 0, at: None, open: false }
+        Self { most: u32::MAX, ..Self::exactly(0, 0, None) }
     }
 
     /// So many requests of unknown kinds.
     pub(super) fn exactly(count: u32, counted: u32, at: Option<Timestamp>) -> Self {
-        Self { bytes: None, answered_bytes: None, fewest: count, most: count, counted, at, open: false }
+        Self { bytes: None, answered_bytes: None, cut_bytes: 0, fewest: count, most: count, counted, at, open: false }
     }
 
     /// The hole ends; `bytes` is its length.
@@ -74,6 +86,11 @@ impl Lost {
     /// An answer comes, to a request of this kind where that is known (errors do not tell).
     pub(super) fn pay(&mut self, version: Protocol, kind: Option<Kind>) -> Payment {
         if self.open {
+            // The packet that was cut ends somewhere; what is answered behind that came later.
+            let longest = longest_request_bytes(version);
+            let left = self.cut_bytes.checked_sub(kind.map_or(longest, |kind| request_bytes(version, kind)));
+            self.at = self.at.filter(|_| left.is_some());
+            self.cut_bytes = left.unwrap_or(0);
             let answered = self.answered_bytes.zip(kind);
             self.answered_bytes =
                 answered.map(|(answered, kind)| answered.saturating_add(request_bytes(version, kind)));
@@ -105,10 +122,15 @@ fn request_bytes(version: Protocol, kind: Kind) -> u64 {
     COPY_HEADER_BYTES.saturating_add(layout::request_body_bytes(version, kind).into())
 }
 
+/// Bytes of the longest request on the wire.
+fn longest_request_bytes(version: Protocol) -> u64 {
+    Kind::ALL.iter().map(|&kind| request_bytes(version, kind)).max().unwrap_or(1)
+}
+
 /// The fewest and the most whole requests that so many bytes can be.
 pub(super) fn count_of_requests(version: Protocol, bytes: u64) -> (u32, u32) {
-    let lengths = || Kind::ALL.iter().map(|&kind| request_bytes(version, kind));
-    let (longest, shortest) = (lengths().max().unwrap_or(1), lengths().min().unwrap_or(1));
+    let lengths = Kind::ALL.iter().map(|&kind| request_bytes(version, kind));
+    let (longest, shortest) = (longest_request_bytes(version), lengths.min().unwrap_or(1));
     let narrow = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
     let fewest = narrow(bytes.div_ceil(longest.max(1)));
     let most = narrow(bytes.checked_div(shortest).unwrap_or(0));
@@ -150,5 +172,22 @@ mod tests {
         assert_eq!(lost.pay(Protocol::V2, None), Payment::Paid);
         assert_eq!(lost.pay(Protocol::V2, Some(Kind::GetPage)), Payment::Paid);
         assert!(lost.is_paid());
+    }
+
+    #[test]
+    fn an_open_hole_gives_the_packets_time_to_what_surely_lay_in_it() {
+        let cut = Cut { at: Timestamp(5), bytes: 47 + 43 + 10 };
+        let mut lost = Lost::begun(Some(cut));
+        assert_eq!(lost.pay(Protocol::V3, Some(Kind::GetPage)), Payment::Paid);
+        assert_eq!(lost.pay(Protocol::V3, Some(Kind::Nblocks)), Payment::Paid);
+        assert_eq!(lost.at, Some(Timestamp(5)));
+        lost.pay(Protocol::V3, Some(Kind::Nblocks));
+        assert_eq!(lost.at, None, "it ended in a later packet");
+        let mut lost = Lost::begun(Some(cut));
+        lost.pay(Protocol::V3, None);
+        lost.pay(Protocol::V3, None);
+        assert_eq!(lost.at, Some(Timestamp(5)), "two of the longest would fit");
+        lost.pay(Protocol::V3, None);
+        assert_eq!(lost.at, None);
     }
 }

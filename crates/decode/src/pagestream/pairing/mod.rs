@@ -17,6 +17,7 @@ use std::collections::VecDeque;
 
 use record::{Kind, Lsn, Protocol, Timestamp};
 
+pub(crate) use self::lost::Cut;
 use self::lost::{Lost, count_of_requests};
 use self::ordered::Alignments;
 use super::answer::Answer;
@@ -254,15 +255,17 @@ impl Pairing {
         }
     }
 
-    /// The framing of the requests was lost; `at` where all that is missing so far lay in one packet.
-    pub(crate) fn requests_lost_begin(&mut self, at: Option<Timestamp>, out: &mut Emitter<'_>) {
+    /// The framing of the requests was lost; `cut` where all that is missing so far lay in one packet.
+    pub(crate) fn requests_lost_begin(&mut self, cut: Option<Cut>, out: &mut Emitter<'_>) {
         self.next_seq = None;
         if self.alignments.is_some() {
             return;
         }
         match self.slots.back_mut() {
-            Some(Slot::Lost(lost)) if lost.open => lost.at = lost.at.filter(|&earlier| Some(earlier) == at),
-            _ => self.push_hole(Lost::begun(at), out),
+            Some(Slot::Lost(lost)) if lost.open => {
+                lost.at = lost.at.filter(|&earlier| cut.is_some_and(|cut| cut.at == earlier));
+            }
+            _ => self.push_hole(Lost::begun(cut), out),
         }
     }
 
