@@ -375,7 +375,10 @@ impl TraceReader {
             if self.decoder.load(&header, bytes).is_ok() {
                 return Ok(true);
             }
-            self.note_damage(offset, u64::from(header.length));
+            // One whose ledger is forged, too, has been noted already.
+            if self.block_ledger(&header).is_ok() {
+                self.note_damage(offset, u64::from(header.length));
+            }
         }
         Ok(false)
     }
