@@ -78,6 +78,15 @@ impl Lost {
         }
     }
 
+    /// Takes in a request of unknown kind that came right behind it; false where that would blur what is known.
+    pub(super) fn take_in_one(&mut self) -> bool {
+        let is_plain = !self.open && self.bytes.is_none() && self.at.is_none();
+        if is_plain {
+            (self.fewest, self.most) = (self.fewest.saturating_add(1), self.most.saturating_add(1));
+        }
+        is_plain
+    }
+
     /// Whether it has had all its answers.
     pub(super) fn is_paid(&self) -> bool {
         self.most == 0 && !self.open

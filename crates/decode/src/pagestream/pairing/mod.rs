@@ -351,15 +351,18 @@ impl Pairing {
         arrived.and_then(|at| now.since(at)).is_some_and(|waited| waited > GIVE_UP_NS)
     }
 
-    /// The earliest pending request is recorded as unanswered. In version 1 and 2 its answer, should it still come, must
-    /// not be taken for another's, so its place is kept.
+    /// The earliest pending request is recorded as unanswered. Its answer, should it still come, must not be taken for another's,
+    /// nor for that to one of the requests in a hole, so its place is kept.
     fn give_up_front(&mut self, out: &mut Emitter<'_>) {
         let Some(place) = self.slots.iter().position(|slot| slot.arrived().is_some()) else { return };
         if let Some(Slot::Asked(asked)) = self.slots.get(place) {
             out.unanswered(asked);
         }
         self.pending = self.pending.saturating_sub(1);
-        if self.version == Protocol::V3 {
+        // What was given up before it shares one place with it: they may be many.
+        if let Some(Slot::Lost(before)) = place.checked_sub(1).and_then(|at| self.slots.get_mut(at))
+            && before.take_in_one()
+        {
             self.slots.remove(place);
         } else if let Some(slot) = self.slots.get_mut(place) {
             *slot = Slot::Lost(Lost::exactly(1, 0, None));

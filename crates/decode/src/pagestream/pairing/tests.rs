@@ -250,3 +250,30 @@ fn the_end_leaves_what_is_pending_unanswered() {
     assert_eq!(table.told(), ["1 exact 20", "2 request_only ?"]);
     assert_eq!(table.records[1].status, Status::Unanswered);
 }
+
+#[test]
+fn a_request_given_up_keeps_its_place_in_version_3() {
+    let mut table = Table::v3();
+    table.ask(page(1)).now_us += GIVE_UP_NS / 1000;
+    let now = table.tick();
+    table.with(|pairing, out| pairing.expire(now, out));
+    let cut = Some(Cut { at: now, bytes: 47 });
+    table.with(|pairing, out| {
+        pairing.requests_lost_begin(cut, out);
+        pairing.requests_lost_end(47, true, out);
+    });
+    // The late answer is not taken for that to the request which the snap length cut off.
+    table.answer(page(1)).answer(page(2));
+    assert_eq!(table.told(), ["1 request_only ?", "1 response_only ?", "2 response_only 20"]);
+}
+
+#[test]
+fn requests_that_nobody_answers_take_no_more_room_than_those_that_wait() {
+    for mut table in [Table::v2(), Table::v3()] {
+        for blkno in 0..3 * MAX_PENDING as u32 {
+            table.ask(page(blkno));
+        }
+        assert_eq!(table.records.len(), 2 * MAX_PENDING);
+        assert_eq!(table.pairing.slots.len(), MAX_PENDING + 1);
+    }
+}
