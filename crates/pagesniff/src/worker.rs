@@ -1,6 +1,7 @@
 //! The loop that everything goes through: packets in, records out, until the input ends.
 
 use decode::Decoder;
+use record::Timestamp;
 
 use crate::capture::{CaptureError, Event, Source};
 use crate::facts::losses;
@@ -10,6 +11,9 @@ use crate::progress::ProgressLine;
 /// The traces are told what the capture has lost once in so many packets: a few milliseconds' worth, so that a loss is
 /// found beside the records that it may have taken.
 const PACKETS_PER_TELLING: u32 = 4096;
+
+/// And when so much packet time has passed, where packets are few: a report looks no further back than some seconds.
+const TELLING_INTERVAL_NS: u64 = 1_000_000_000;
 
 /// Reads `source` to its end, or to the first failure of either side. What was read until then is decoded and handed over
 /// in any case; a failure to write is found in the pipeline.
@@ -24,25 +28,29 @@ pub fn run(
     progress: &mut ProgressLine,
 ) -> Result<(), CaptureError> {
     let mut until_telling = PACKETS_PER_TELLING;
+    let mut told_at = Timestamp(0);
     let outcome = loop {
-        match source.next_event() {
+        let now = match source.next_event() {
             Ok(Event::Packet(packet)) => {
-                pipeline.at(packet.time);
+                let now = packet.time;
+                pipeline.at(now);
                 decoder.packet(&packet, pipeline);
                 progress.step(source, pipeline);
                 until_telling = until_telling.wrapping_sub(1);
+                now
             }
             Ok(Event::Idle { now }) => {
                 pipeline.at(now);
                 decoder.idle(now, pipeline);
                 pipeline.idle(now);
                 progress.look(source, pipeline);
+                now
             }
             Ok(Event::End) => break Ok(()),
             Err(error) => break Err(error),
-        }
-        if until_telling == 0 {
-            until_telling = PACKETS_PER_TELLING;
+        };
+        if until_telling == 0 || now.0.saturating_sub(told_at.0) >= TELLING_INTERVAL_NS {
+            (until_telling, told_at) = (PACKETS_PER_TELLING, now);
             pipeline.capture_losses(|| losses(decoder.stats(), &source.statistics()));
         }
         if pipeline.has_failed() {

@@ -104,9 +104,6 @@ pub(super) fn run(mut writer: TraceWriter, clock: Clock, queues: Queues) -> Reco
 
 /// Appends a batch, by the wall clock or by each record's own time.
 fn write(writer: &mut TraceWriter, batch: &Batch, wall: Option<Timestamp>, faults: &mut Faults) {
-    if let Some(losses) = &batch.capture_losses {
-        writer.capture_losses(losses);
-    }
     for (completed_at, record) in batch.records() {
         if faults.error.is_some() {
             writer.lose(record.owner, Counter::WriteFailed, 1);
@@ -117,6 +114,10 @@ fn write(writer: &mut TraceWriter, batch: &Batch, wall: Option<Timestamp>, fault
             // A trace that ends is better than one with pieces missing.
             writer.give_up();
         }
+    }
+    // Behind the records: a trace that begins with one of them was there while this was lost.
+    if let Some(losses) = &batch.capture_losses {
+        writer.capture_losses(losses);
     }
     for &connection in batch.attributions() {
         faults.note(writer.attribute(connection, wall.unwrap_or(batch.handed_over_at)));

@@ -4,9 +4,9 @@ use analysis::loss::LossTimes;
 use record::Timestamp;
 use trace::{Counter, Ledger};
 
-/// A hole among packets is given up, and counted, up to so long after it came about (5 s, the decoder's bound), and the
-/// packets of one moment reach the two counters of a block at slightly different times.
-const UNCERTAINTY_NS: u64 = 5_000_000_000;
+/// A loss is counted up to so long after it came about: a hole among packets is given up after 5 s at most (the decoder's
+/// bound), a trace is told once a second, and records wait up to a second for their block.
+const UNCERTAINTY_NS: u64 = 10_000_000_000;
 
 /// Goes over the blocks of one writer's files in order.
 #[derive(Debug, Default)]
@@ -80,7 +80,7 @@ mod tests {
         scan.block(Some(at(400)), &Ledger::default(), false);
         let times = scan.finish();
         for (from, until, expected) in
-            [(0, 94, false), (94, 95, true), (250, 260, true), (305, 305, true), (306, 500, false)]
+            [(0, 89, false), (89, 90, true), (250, 260, true), (310, 310, true), (311, 500, false)]
         {
             assert_eq!(times.may_hide(at(from), at(until)), expected, "{from} {until}");
         }
