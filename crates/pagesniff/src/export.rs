@@ -1,15 +1,17 @@
 //! `pagesniff export`: traces → filter → records on standard output.
 
 use std::collections::HashMap;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
-use analysis::render::Format;
+use analysis::render::{Format, count_text};
+use anyhow::bail;
 use record::{Endpoint, Record};
 use trace::{ConnectionOwner, TraceError, WrittenRecords, open_all};
 
 use crate::filter::{Filter, Verdict};
 use crate::flags::{RawExport, RawExportFormat};
+use crate::page_trace_out::PageTraceOut;
 use crate::records::{Pace, RecordWriter};
 use crate::run::{Ended, output_outcome};
 
@@ -22,17 +24,14 @@ pub fn export(raw: &RawExport) -> anyhow::Result<Ended> {
     // Requests of unknown tenants are in a trace only since somebody asked for them.
     let names_owner = !raw.filter.tenant.is_empty() || !raw.filter.timeline.is_empty();
     let filter = Filter::from_raw(&raw.filter, !names_owner);
-    let format = match raw.to {
-        RawExportFormat::Jsonl => Format::Jsonl,
-        RawExportFormat::Csv => Format::Csv,
-    };
+    let mut out = Out::new(raw.to)?;
     let owners = LaterOwners::read(&raw.traces)?;
     let mut records = WrittenRecords::open(&raw.traces)?;
-    let mut out = RecordWriter::new(format, Pace::Pieces, Box::new(io::stdout().lock()));
     let read = write_all(&mut records, &owners, (&filter, &mut out));
     out.flush();
     if !raw.quiet {
         say_damage(&records);
+        out.say_left_out();
     }
     match out.into_error() {
         Some(error) => output_outcome(Err(error)),
@@ -40,10 +39,70 @@ pub fn export(raw: &RawExport) -> anyhow::Result<Ended> {
     }
 }
 
+/// What records are written as.
+enum Out {
+    Rendered(Box<RecordWriter>),
+    PageTrace(PageTraceOut),
+}
+
+impl Out {
+    fn new(format: RawExportFormat) -> anyhow::Result<Self> {
+        let stdout = io::stdout();
+        if format == RawExportFormat::PageTrace && stdout.is_terminal() {
+            bail!("a page trace is binary and not for a terminal: send standard output to a file");
+        }
+        let rendered = |format, out| Self::Rendered(Box::new(RecordWriter::new(format, Pace::Pieces, out)));
+        let out = Box::new(stdout.lock());
+        Ok(match format {
+            RawExportFormat::Jsonl => rendered(Format::Jsonl, out),
+            RawExportFormat::Csv => rendered(Format::Csv, out),
+            RawExportFormat::PageTrace => Self::PageTrace(PageTraceOut::new(out)),
+        })
+    }
+
+    fn record(&mut self, record: &Record) {
+        match self {
+            Self::Rendered(out) => out.record(record),
+            Self::PageTrace(out) => out.record(record),
+        }
+    }
+
+    fn flush(&mut self) {
+        match self {
+            Self::Rendered(out) => out.flush(),
+            Self::PageTrace(out) => out.flush(),
+        }
+    }
+
+    fn error(&self) -> Option<&io::Error> {
+        match self {
+            Self::Rendered(out) => out.error(),
+            Self::PageTrace(out) => out.error(),
+        }
+    }
+
+    fn into_error(self) -> Option<io::Error> {
+        match self {
+            Self::Rendered(out) => out.into_error(),
+            Self::PageTrace(out) => out.into_error(),
+        }
+    }
+
+    /// Says what a page trace could not hold.
+    fn say_left_out(&self) {
+        if let Self::PageTrace(out) = self
+            && out.left_out() > 0
+        {
+            let left_out = count_text(out.left_out());
+            eprintln!("Note: {left_out} requests are no GetPage that a page trace can hold, and are left out.");
+        }
+    }
+}
+
 fn write_all(
     records: &mut WrittenRecords,
     owners: &LaterOwners,
-    (filter, out): (&Filter, &mut RecordWriter),
+    (filter, out): (&Filter, &mut Out),
 ) -> Result<(), TraceError> {
     for record in records {
         let mut record = record?;

@@ -14,6 +14,7 @@ pub mod facts;
 pub mod filter;
 pub mod flags;
 mod notes;
+mod page_trace_out;
 pub mod pipeline;
 pub mod progress;
 pub mod recorder;

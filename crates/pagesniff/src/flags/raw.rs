@@ -65,7 +65,7 @@ pub struct RawArgs {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum RawCommand {
-    /// Write the records of traces to standard output, as JSON Lines or CSV.
+    /// Write the records of traces to standard output, as JSON Lines, CSV or a page trace.
     Export(RawExport),
     /// Say what traces tell: needless re-fetches and their proof, what was slow, and how much of the picture is there.
     Report(RawReport),

@@ -13,6 +13,8 @@ pub enum RawExportFormat {
     Jsonl,
     /// Comma-separated values with a header line, as --format csv
     Csv,
+    /// The GetPage as 36-byte events, which Neon's `pagectl page-trace` reads
+    PageTrace,
 }
 
 const EXAMPLES: &str = "\
@@ -21,6 +23,8 @@ Examples:
       Every record of all tenants below ./pagesniff
   pagesniff export traces/*/*/ --to jsonl --min-latency 10ms | jq .key
       The keys of the slow ones
+  pagesniff export traces --to page-trace > page_trace.bin
+      For Neon's own tools; with the LSN that was asked for, where the pageserver has the one that it computed
   duckdb -c \"select rel, count(*) from read_csv('/dev/stdin') group by rel\" < <(pagesniff export traces --to csv)
       Straight into SQL
 

@@ -1,0 +1,174 @@
+//! What reports and comparisons print, and where.
+
+use serde_json::Value;
+
+use crate::harness::{Dir, Ended};
+use crate::session::{Backend, MS, Reply, Session, US};
+use crate::{json, traced};
+
+const MAX: u64 = u64::MAX;
+
+/// A backend that asks for `blocks` pages `times` times over.
+fn again_and_again(blocks: u32, times: u32) -> Session {
+    let mut session = Session::new();
+    session.basebackup();
+    let backend: Backend = session.open();
+    for _ in 0..times {
+        for block in 0..blocks {
+            session.ask(backend, block, (MAX, 100), (Reply::Page(50), 200 * US));
+            session.wait(MS);
+        }
+    }
+    session
+}
+
+fn traces_of(session: &Session) -> Dir {
+    traced(&session.capture(|_, _| false), "")
+}
+
+#[test]
+fn a_report_is_text_with_the_findings_first() {
+    let session = again_and_again(200, 2);
+    let directory = traces_of(&session);
+    let Ended { status, stdout, stderr } = directory.run("report traces");
+    assert_eq!((status, stderr.as_str()), (0, ""));
+    let first = stdout.lines().next().unwrap();
+    let tenant = session.owner().tenant;
+    let expected = format!(
+        "! 50.0 % of 400 GetPage of tenant {tenant} by the compute at 10.0.0.7 fetched a page that had not changed since \
+         it last fetched it: 200 (1.6 MiB), proven for each by its own promises. Relation 1663/16384/16402 accounts for \
+         100.0 % of them."
+    );
+    assert_eq!(first, expected);
+    for title in
+        ["GetPage by class over time", "Latency", "By relation and fork", "Hottest pages", "By compute", "By backend"]
+    {
+        assert!(stdout.contains(title), "{title}: {stdout}");
+    }
+    assert!(stdout.contains("Complete: nothing is known to be missing."), "{stdout}");
+}
+
+#[test]
+fn json_goes_to_a_file_beside_the_text_or_to_standard_output_alone() {
+    let directory = traces_of(&again_and_again(10, 2));
+    let both = directory.run("report traces --json report.json");
+    assert!(both.status == 0 && both.stdout.contains("By compute"));
+    let file: Value = serde_json::from_slice(&std::fs::read(directory.path("report.json")).unwrap()).unwrap();
+    assert_eq!(json(&directory.run("report traces --json -")), file);
+    for name in ["window", "completeness", "totals", "refetch", "latency", "relations", "keys", "clients", "findings"] {
+        assert!(!file[name].is_null(), "{name}");
+    }
+    let latency = file["latency"]["getpage"].as_object().unwrap();
+    let names: Vec<&str> = latency.keys().map(String::as_str).collect();
+    for name in ["count", "min_ns", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "max_ns", "mean_ns"] {
+        assert!(names.contains(&name), "{name} of {names:?}");
+    }
+    assert_eq!((&latency["count"], &latency["max_ns"]), (&20.into(), &200_000.into()));
+    for finding in file["findings"].as_array().unwrap() {
+        let names: Vec<&String> = finding.as_object().unwrap().keys().collect();
+        assert_eq!(names, ["evidence", "id", "severity", "text"], "serde_json sorts them here");
+    }
+}
+
+#[test]
+fn the_same_traces_given_twice_count_once() {
+    let directory = traces_of(&again_and_again(20, 2));
+    std::fs::create_dir(directory.path("copies")).unwrap();
+    let once = json(&directory.run("report traces --json -"));
+    std::fs::copy(trace_file(&directory), directory.path("copies/copy.pgtrace")).unwrap();
+    let twice = json(&directory.run("report traces copies --json -"));
+    assert_eq!((&twice["totals"], &twice["refetch"]), (&once["totals"], &once["refetch"]));
+    assert_eq!(twice["completeness"]["duplicate_records"], 40);
+}
+
+#[test]
+fn filters_keep_what_they_name() {
+    let capture = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pcaps/multi_tenant.pcap");
+    let directory = traced(&std::fs::read(capture).unwrap(), "");
+    let all = json(&directory.run("report traces --json -"));
+    let clients = all["clients"].as_array().unwrap();
+    let tenant = clients[0]["tenant"].as_str().unwrap();
+    let of_tenant: u64 =
+        clients.iter().filter(|row| row["tenant"] == tenant).map(|row| row["requests"].as_u64().unwrap()).sum();
+    assert!(of_tenant < all["totals"]["requests"].as_u64().unwrap());
+    let one = json(&directory.run(&format!("report traces --json - --tenant {tenant}")));
+    assert_eq!(one["totals"]["requests"], of_tenant);
+    let client = clients[0]["client"].as_str().unwrap();
+    let of_client = json(&directory.run(&format!("report traces --json - --client {client}")));
+    assert!(of_client["clients"].as_array().unwrap().iter().all(|row| row["client"] == client));
+    let timeline = clients[0]["timeline"].as_str().unwrap();
+    let of_timeline = json(&directory.run(&format!("report traces --json - --timeline {timeline}")));
+    assert!(of_timeline["clients"].as_array().unwrap().iter().all(|row| row["timeline"] == timeline));
+}
+
+#[test]
+fn a_comparison_tells_whether_the_larger_cache_helped() {
+    let before = traces_of(&again_and_again(100, 4));
+    let after = traces_of(&again_and_again(300, 1));
+    let after_path = after.path("traces");
+    let ended = before.run(&format!("compare traces {} --json change.json", after_path.display()));
+    assert_eq!((ended.status, ended.stderr.as_str()), (0, ""));
+    let first = ended.stdout.lines().next().unwrap();
+    assert_eq!(
+        first,
+        "- The share of GetPage that fetched a page unchanged since the compute last fetched it fell from 75.0 % to 0.0 %."
+    );
+    let change: Value = serde_json::from_slice(&std::fs::read(before.path("change.json")).unwrap()).unwrap();
+    let of = |figure: &str| change["changes"].as_array().unwrap().iter().find(|row| row["figure"] == figure).unwrap();
+    let redundant = of("redundant");
+    assert_eq!(
+        (&redundant["before"], &redundant["after"], &redundant["difference"]),
+        (&300.0.into(), &0.0.into(), &(-300.0).into())
+    );
+    assert_eq!(change["before"]["refetch"]["redundant"], 300);
+    assert_eq!(change["after"]["refetch"]["redundant"], 0);
+}
+
+#[test]
+fn a_scan_that_fetches_its_pages_twice_is_found() {
+    let mut session = Session::new();
+    let backend = session.open();
+    let mut ask = |block| {
+        session.ask(backend, block, (MAX, 100), (Reply::Page(50), 100 * US));
+        session.wait(200 * US);
+    };
+    for block in 0..300u32 {
+        ask(block);
+        if let Some(earlier) = block.checked_sub(9) {
+            ask(earlier);
+        }
+    }
+    let report = json(&traces_of(&session).run("report traces --json -"));
+    let duplicates = &report["duplicate_prefetches"];
+    assert_eq!((&duplicates["requests"], &duplicates["requests_apart"]["p50"]), (&291.into(), &19.into()));
+    let finding = report["findings"].as_array().unwrap().iter().find(|finding| finding["id"] == "duplicate_prefetch");
+    let finding = finding.unwrap();
+    assert_eq!(finding["severity"], "warning");
+    assert!(finding["text"].as_str().unwrap().contains("typically 19 requests before"), "{finding}");
+    let restarts = report["findings"].as_array().unwrap().iter().any(|finding| finding["id"] == "restarts_invisible");
+    assert!(restarts, "no base backup was seen");
+}
+
+#[test]
+fn a_damaged_trace_is_used_as_far_as_it_goes_and_said_to_be_damaged() {
+    let directory = traces_of(&again_and_again(100, 2));
+    let file = trace_file(&directory);
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes.extend_from_slice(&[0x55; 100]);
+    std::fs::write(&file, bytes).unwrap();
+    let report = json(&directory.run("report traces --json -"));
+    assert_eq!((&report["totals"]["requests"], &report["completeness"]["damaged_bytes"]), (&200.into(), &100.into()));
+    assert_eq!(report["completeness"]["complete"], false);
+}
+
+fn trace_file(directory: &Dir) -> std::path::PathBuf {
+    let mut path = directory.path("traces");
+    while path.is_dir() {
+        let entries = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path());
+        path = entries
+            .filter(|entry| entry.is_dir() || entry.extension().is_some_and(|end| end == "pgtrace"))
+            .min()
+            .unwrap();
+    }
+    path
+}
