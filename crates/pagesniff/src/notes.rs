@@ -113,6 +113,12 @@ fn packets(stats: &Stats, notes: &mut Vec<String>) {
         "packet was cut within its headers: capture with a snap length of 256 or more",
         "packets were cut within their headers: capture with a snap length of 256 or more",
     );
+    let missing = stats.lost_requests.saturating_add(stats.lost_responses);
+    say(
+        if missing > 0 { stats.truncated_packets } else { 0 },
+        "packet was cut by the snap length, and messages with it: capture whole packets, or at least 512 bytes of each",
+        "packets were cut by the snap length, and messages with them: capture whole packets, or at least 512 bytes of each",
+    );
     say(
         stats.wire.fragments_dropped,
         "IP fragment could not be put together",
@@ -159,6 +165,10 @@ mod tests {
         assert_eq!(of(tls), ["2 connections are TLS: their content cannot be read"]);
         let one_way = Stats { server_data_segments: 0, ..seen };
         assert_eq!(of(one_way), ["only one direction is visible: there are requests but no answers"]);
+        let cut = Stats { truncated_packets: 7, ..seen };
+        assert_eq!(of(cut), [""; 0], "page bytes alone are no loss");
+        let cut = Stats { lost_requests: 1, ..cut };
+        assert!(of(cut)[0].starts_with("7 packets were cut by the snap length"));
         let joined = Stats { joined_connections: 5, ..seen };
         assert_eq!(of(joined), ["5 connections were open before the capture began"]);
     }
