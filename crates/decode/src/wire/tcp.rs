@@ -77,7 +77,8 @@ impl Options {
                         (Self::TIMESTAMPS, [_, _, v0, v1, v2, v3, e0, e1, e2, e3]) => {
                             let value = u32::from_be_bytes([*v0, *v1, *v2, *v3]);
                             let echo = u32::from_be_bytes([*e0, *e1, *e2, *e3]);
-                            found.timestamps = Some(TcpTimestamps { value, echo });
+                            // Twice is once too often; a cut packet shows the first.
+                            found.timestamps.get_or_insert(TcpTimestamps { value, echo });
                         }
                         (Self::SACK, option) if option.len() >= Self::MIN_SACK_LEN => found.sacks = true,
                         _ => {}
