@@ -16,6 +16,8 @@ pub(super) struct Lost {
     bytes: Option<u64>,
     /// While the hole is open: the length of those that have been answered already; `None` where one's kind is not known.
     answered_bytes: Option<u64>,
+    /// While the hole is open: how many of them have been answered already.
+    answered: u32,
     /// While the hole is open: what of it lay in the packet that came at `at`, less the most that those answered can have taken.
     cut_bytes: u64,
     /// The fewest requests that they can be.
@@ -54,7 +56,7 @@ impl Lost {
     /// A hole that has just begun; `cut` where all that is known of it lay in one packet.
     pub(super) fn begun(cut: Option<Cut>) -> Self {
         let (at, cut_bytes) = (cut.map(|cut| cut.at), cut.map_or(0, |cut| cut.bytes));
-        Self { bytes: None, answered_bytes: Some(0), cut_bytes, fewest: 0, most: 0, counted: 0, at, open: true }
+        Self { answered_bytes: Some(0), cut_bytes, open: true, ..Self::exactly(0, 0, at) }
     }
 
     /// As many requests as were in flight when a connection was joined.
@@ -64,13 +66,14 @@ impl Lost {
 
     /// So many requests of unknown kinds.
     pub(super) fn exactly(count: u32, counted: u32, at: Option<Timestamp>) -> Self {
-        Self { bytes: None, answered_bytes: None, cut_bytes: 0, fewest: count, most: count, counted, at, open: false }
+        let (fewest, most) = (count, count);
+        Self { bytes: None, answered_bytes: None, answered: 0, cut_bytes: 0, fewest, most, counted, at, open: false }
     }
 
-    /// The hole ends; `bytes` is its length.
+    /// The hole ends; `bytes` is its length. Those of its requests that have been answered are counted already.
     pub(super) fn end(&mut self, version: Protocol, bytes: u64) {
         (self.fewest, self.most) = count_of_requests(version, bytes);
-        (self.counted, self.open) = (self.fewest, false);
+        (self.counted, self.open) = (self.fewest.saturating_sub(self.answered), false);
         self.bytes = self.answered_bytes.and_then(|answered| bytes.checked_sub(answered));
         match self.bytes {
             Some(left) => (self.fewest, self.most) = count_of_requests(version, left),
@@ -100,6 +103,7 @@ impl Lost {
             let left = self.cut_bytes.checked_sub(kind.map_or(longest, |kind| request_bytes(version, kind)));
             self.at = self.at.filter(|_| left.is_some());
             self.cut_bytes = left.unwrap_or(0);
+            self.answered = self.answered.saturating_add(1);
             let answered = self.answered_bytes.zip(kind);
             self.answered_bytes =
                 answered.map(|(answered, kind)| answered.saturating_add(request_bytes(version, kind)));

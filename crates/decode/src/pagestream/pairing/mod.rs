@@ -283,14 +283,14 @@ impl Pairing {
         if !in_one_packet {
             self.requests_lost_time_unknown();
         }
-        out.stats.lost_requests = out.stats.lost_requests.saturating_add(u64::from(fewest));
+        let mut uncounted = fewest;
         if let Some(alignments) = &mut self.alignments {
             alignments.requests_lost(fewest, most);
-            return;
-        }
-        if let Some(Slot::Lost(lost)) = self.slots.back_mut().filter(|slot| slot.is_open()) {
+        } else if let Some(Slot::Lost(lost)) = self.slots.back_mut().filter(|slot| slot.is_open()) {
             lost.end(self.version, bytes);
+            uncounted = lost.counted;
         }
+        out.stats.lost_requests = out.stats.lost_requests.saturating_add(u64::from(uncounted));
     }
 
     /// An answer has passed by. `unsettled`: requests before it may still turn up.
