@@ -41,5 +41,5 @@ pub mod wire;
 pub use config::{Config, DEFAULT_MEMORY_LIMIT_BYTES, DEFAULT_PORT};
 pub use decoder::Decoder;
 pub use packet::{LinkType, Packet};
-pub use sink::{Identified, Purpose, Sink};
+pub use sink::{Identified, Purpose, Sink, StreamContent, StreamPiece};
 pub use stats::{Stats, WireStats};

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use record::{Endpoint, Protocol, Timestamp};
 
 use super::copies::RecentSegments;
-use super::half::{Accepted, Buffers, HalfStream, Ready, Span};
+use super::half::{Accepted, Buffers, HalfStream, ORIGIN, Ready, Span};
 use super::seq::SeqNum;
 use super::{Pair, Side};
 use crate::config::Config;
@@ -16,6 +16,7 @@ use crate::pagestream::scan::{Piece, Scanner};
 use crate::pgwire::frame::{Chunk, FrameReader, Framing, Step};
 use crate::pgwire::startup::Foreign;
 use crate::session::{Passed, Phase, Session, Turn, World};
+use crate::sink::{StreamContent, StreamPiece};
 use crate::wire::Segment;
 
 /// Stamps of the two directions may be out of order by so much before their clocks count as different: queues and CPUs
@@ -238,16 +239,26 @@ impl Connection {
             *latest = (*latest).max(at);
         }
         let deliverable = (*self.in_order_at.of(side)).max(span.at);
+        let start = span.offset.saturating_add(skip);
         let bytes = usize::try_from(skip).ok().and_then(|skip| span.bytes.get(skip..)).unwrap_or_default();
         if !bytes.is_empty() {
+            self.show(side, start, StreamContent::Bytes(bytes), world);
             self.deliver(side, Chunk::Data { bytes, arrived, deliverable }, world);
         }
         let captured = (span.bytes.len() as u64).max(skip);
         let cut = span.len.saturating_sub(captured);
         if cut > 0 {
             world.stats.gap_bytes = world.stats.gap_bytes.saturating_add(cut);
+            self.show(side, start.saturating_add(bytes.len() as u64), StreamContent::Cut(cut), world);
             self.deliver(side, Chunk::Gap { len: cut, arrived }, world);
         }
+    }
+
+    /// Shows a piece of the stream to whoever looks at the bytes themselves.
+    fn show(&self, side: Side, at: u64, content: StreamContent<'_>, world: &mut World<'_>) {
+        let Identity { client, server, .. } = self.session.identity;
+        let (is_from_client, offset) = (side == Side::Client, at.saturating_sub(ORIGIN));
+        world.sink.stream(&StreamPiece { client, server, is_from_client, offset, content });
     }
 
     /// Delivers all that has become deliverable, by data or by time, in both directions.
@@ -277,6 +288,8 @@ impl Connection {
                 Ready::Gap { len } => {
                     world.stats.gaps = world.stats.gaps.saturating_add(1);
                     world.stats.gap_bytes = world.stats.gap_bytes.saturating_add(len);
+                    let start = self.halves.of(side).next().saturating_sub(len);
+                    self.show(side, start, StreamContent::Missing(len), world);
                     if side == Side::Server {
                         self.session.with_pairing(world, |pairing, _| pairing.forget_depths());
                     }

@@ -9,7 +9,7 @@ use super::seq::SeqNum;
 
 /// Offset of the first byte behind the SYN, or of the first byte seen. Not 0, so that what lies before a connection that
 /// was joined in the middle has offsets, too.
-const ORIGIN: u64 = 1 << 32;
+pub(crate) const ORIGIN: u64 = 1 << 32;
 
 /// The largest window that TCP allows (RFC 7323, section 2.3). What lies further off is no part of this stream.
 const MAX_WINDOW_BYTES: u64 = 1 << 30;
