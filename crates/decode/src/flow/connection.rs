@@ -86,7 +86,9 @@ impl Connection {
             return false;
         }
         if segment.flags.syn() {
-            return !half.begins_at(seq.plus(1));
+            // Whatever number a server gives, it answers the same SYN as long as it acknowledges that.
+            let answers_ours = side == Side::Server && self.halves.client.begins_at(SeqNum(segment.ack));
+            return !half.begins_at(seq.plus(1)) && !answers_ours;
         }
         if side == Side::Server || segment.payload_len == 0 || !half.has_delivered() {
             return false;
@@ -162,6 +164,7 @@ impl Connection {
         if !segment.flags.rst() {
             sender.begin_at(SeqNum(segment.seq).plus(u64::from(segment.flags.syn())));
             if segment.flags.syn() {
+                sender.begin_anew_at(SeqNum(segment.seq).plus(1));
                 sender.anchor();
             }
         }

@@ -139,6 +139,8 @@ pub(crate) struct HalfStream {
     /// Whether the receiver is known to have all that came before this stream's first byte: from a SYN, or from an
     /// acknowledgement. The first segment seen of a connection joined in the middle may have overtaken others.
     is_anchored: bool,
+    /// Whether the receiver has acknowledged this stream's beginning.
+    is_accepted: bool,
     /// Where the receiver last said that it misses bytes.
     reported_hole: Option<u64>,
     /// Where the sender's FIN ends the stream.
@@ -158,6 +160,7 @@ impl HalfStream {
             held: Vec::new(),
             held_bytes: 0,
             is_anchored: false,
+            is_accepted: false,
             reported_hole: None,
             fin: None,
         }
@@ -167,6 +170,14 @@ impl HalfStream {
     /// joined in the middle, from the first segment.
     pub(crate) fn begin_at(&mut self, seq: SeqNum) {
         if self.next_seq.is_none() {
+            self.next_seq = Some(seq);
+        }
+    }
+
+    /// The sender says that its stream begins elsewhere. A server behind a load balancer, or with SYN cookies, may answer one
+    /// SYN several times and differently; the receiver's acknowledgement decides, and what comes after that is stray.
+    pub(crate) fn begin_anew_at(&mut self, seq: SeqNum) {
+        if self.is_known() && !self.is_accepted && !self.has_delivered() && self.held.is_empty() {
             self.next_seq = Some(seq);
         }
     }
@@ -220,6 +231,7 @@ impl HalfStream {
         // The acknowledgement of a FIN counts one number that is no byte.
         let offset = offset.min(self.fin.unwrap_or(u64::MAX));
         self.is_anchored |= offset >= ORIGIN;
+        self.is_accepted |= offset >= ORIGIN;
         if offset <= self.acked {
             return;
         }
