@@ -28,6 +28,8 @@ fn what_is_no_trace_is_refused_by_name() {
     newer[16..20].copy_from_slice(&crc.to_le_bytes());
     dir.write("newer.pgtrace", &newer);
     assert_refused(&dir.run("export absent --to csv --quiet"), 1, "absent");
+    fs::create_dir(dir.path("bare")).unwrap();
+    assert_refused(&dir.run("export bare --to csv"), 1, "bare: no trace in there");
     assert_refused(&dir.run("export text.pgtrace --to jsonl"), 1, "text.pgtrace: not a pagesniff trace");
     assert_refused(&dir.run("export newer.pgtrace --to jsonl"), 1, "newer.pgtrace: the trace has format 2.0");
     assert_refused(&dir.run("export --to jsonl"), 2, "<TRACE>");

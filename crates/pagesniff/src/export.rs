@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use analysis::render::{Format, count_text};
 use anyhow::bail;
 use record::{Endpoint, Record};
-use trace::{ConnectionOwner, TraceError, WrittenRecords, open_all};
+use trace::{ConnectionOwner, TraceError, WrittenRecords, open_all, trace_files};
 
 use crate::filter::{Filter, Verdict};
 use crate::flags::{RawExport, RawExportFormat};
@@ -25,6 +25,10 @@ pub fn export(raw: &RawExport) -> anyhow::Result<Ended> {
     let names_owner = !raw.filter.tenant.is_empty() || !raw.filter.timeline.is_empty();
     let filter = Filter::from_raw(&raw.filter, !names_owner);
     let mut out = Out::new(raw.to)?;
+    if trace_files(&raw.traces)?.is_empty() {
+        let names: Vec<String> = raw.traces.iter().map(|path| path.display().to_string()).collect();
+        bail!("{}: no trace in there; traces are files that end in .pgtrace", names.join(", "));
+    }
     let owners = LaterOwners::read(&raw.traces)?;
     let mut records = WrittenRecords::open(&raw.traces)?;
     let read = write_all(&mut records, &owners, (&filter, &mut out));

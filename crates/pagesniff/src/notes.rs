@@ -8,7 +8,10 @@ use decode::Stats;
 pub(crate) fn notes(stats: &Stats, ledger: &Ledger, ports: &[u16], sample_one_in: u64) -> Vec<String> {
     let mut notes = Vec::new();
     nothing_there(stats, ports, &mut notes);
-    connections(stats, ledger, &mut notes);
+    connections(stats, &mut notes);
+    if stats.joined_connections > 0 && ledger.unattributed > 0 {
+        notes.push("tenants are named when a connection is opened; what was open before has none".to_owned());
+    }
     packets(stats, &mut notes);
     if sample_one_in > 1 {
         notes.push(format!("requests and unique keys are those of a sample of one key in {sample_one_in}"));
@@ -41,7 +44,7 @@ fn nothing_there(stats: &Stats, ports: &[u16], notes: &mut Vec<String>) {
     }
 }
 
-fn connections(stats: &Stats, ledger: &Ledger, notes: &mut Vec<String>) {
+fn connections(stats: &Stats, notes: &mut Vec<String>) {
     let mut say = |count: u64, one: &str, many: &str| {
         if count > 0 {
             notes.push(counted(count, one, many));
@@ -66,21 +69,14 @@ fn connections(stats: &Stats, ledger: &Ledger, notes: &mut Vec<String>) {
     );
     say(
         stats.unidentified_connections,
-        "connection could not be identified: too little of it was seen",
-        "connections could not be identified: too little of them was seen",
+        "connection carried too little to tell what it was",
+        "connections carried too little to tell what they were",
     );
     say(
         stats.joined_connections,
         "connection was open before the capture began",
         "connections were open before the capture began",
     );
-    if stats.joined_connections > 0 && ledger.unattributed > 0 {
-        notes.push(
-            "tenants are named when a connection is opened; what was open before has none, unless --hint or \
-             --one-tenant-per-address gives it one"
-                .to_owned(),
-        );
-    }
     match (stats.client_data_segments, stats.server_data_segments) {
         (1.., 0) => notes.push("only one direction is visible: there are requests but no answers".to_owned()),
         (0, 1..) => notes.push("only one direction is visible: there are answers but no requests".to_owned()),

@@ -4,7 +4,7 @@ use std::io;
 
 use analysis::summary::{CaptureFacts, Ledger, Limits, Report, Summary};
 use decode::Identified;
-use record::{Record, Timestamp};
+use record::{Record, TenantId, TenantTimeline, Timestamp};
 use trace::Counter;
 
 use crate::attribution::Attributor;
@@ -19,8 +19,44 @@ pub struct Pipeline {
     ledger: Ledger,
     summary: Summary,
     outputs: Outputs,
+    passed_over: PassedOver,
     /// The time of the packet that is being decoded.
     now: Timestamp,
+}
+
+/// Tenants whose requests were left out by the filters, for whoever got none: the first few.
+#[derive(Debug, Default)]
+pub struct PassedOver {
+    tenants: Vec<TenantId>,
+    /// Whether there were more.
+    more: bool,
+}
+
+/// As many as fit a line of a terminal or two.
+const MOST_PASSED_OVER: usize = 4;
+
+impl PassedOver {
+    fn see(&mut self, owner: Option<TenantTimeline>) {
+        let Some(TenantTimeline { tenant, .. }) = owner else { return };
+        if self.tenants.contains(&tenant) {
+            return;
+        }
+        match self.tenants.len() < MOST_PASSED_OVER {
+            true => self.tenants.push(tenant),
+            false => self.more = true,
+        }
+    }
+
+    /// Says whose requests there were, where none was kept.
+    pub fn note(&self, ledger: &Ledger) -> Option<String> {
+        if ledger.filtered == 0 || ledger.filtered.saturating_add(ledger.unattributed) < ledger.seen {
+            return None;
+        }
+        let tenants: Vec<String> = self.tenants.iter().map(ToString::to_string).collect();
+        let more = if self.more { ", and others" } else { "" };
+        Some(format!("the filters left out every request; there were requests of {}{more}", tenants.join(", ")))
+            .filter(|_| !tenants.is_empty())
+    }
 }
 
 /// Where records go.
@@ -44,6 +80,8 @@ pub struct Ended {
     pub summary: Summary,
     /// What became of hints and assertions.
     pub attributor: Attributor,
+    /// Whose requests the filters left out.
+    pub passed_over: PassedOver,
 }
 
 impl Ended {
@@ -57,7 +95,15 @@ impl Pipeline {
     /// A pipeline into these outputs, or into the summary alone.
     pub fn new(attributor: Attributor, filter: Filter, outputs: Outputs) -> Self {
         let summary = Summary::new(Limits::default());
-        Self { attributor, filter, ledger: Ledger::default(), summary, outputs, now: Timestamp(0) }
+        Self {
+            attributor,
+            filter,
+            ledger: Ledger::default(),
+            summary,
+            outputs,
+            passed_over: PassedOver::default(),
+            now: Timestamp(0),
+        }
     }
 
     /// What is decoded next was completed at `now`, in packet time.
@@ -102,7 +148,8 @@ impl Pipeline {
 
     /// Writes everything and adds up.
     pub fn finish(self) -> Ended {
-        let Self { attributor, mut ledger, summary, outputs: Outputs { mut records, recorder }, .. } = self;
+        let Self { attributor, passed_over, mut ledger, summary, outputs: Outputs { mut records, recorder }, .. } =
+            self;
         if let Some(records) = &mut records {
             records.flush();
         }
@@ -116,7 +163,14 @@ impl Pipeline {
                 ledger.kept = ledger.kept.saturating_sub(ledger.write_failed);
             }
         }
-        Ended { ledger, write_error: records.and_then(RecordWriter::into_error), recorded, summary, attributor }
+        Ended {
+            ledger,
+            write_error: records.and_then(RecordWriter::into_error),
+            recorded,
+            summary,
+            attributor,
+            passed_over,
+        }
     }
 }
 
@@ -167,7 +221,10 @@ impl Pipeline {
                 }
                 return;
             }
-            Verdict::Filtered => (&mut self.ledger.filtered, Counter::Filtered),
+            Verdict::Filtered => {
+                self.passed_over.see(record.owner);
+                (&mut self.ledger.filtered, Counter::Filtered)
+            }
             Verdict::SampledOut => (&mut self.ledger.sampled_out, Counter::SampledOut),
             Verdict::Unattributed => (&mut self.ledger.unattributed, Counter::Unattributed),
         };

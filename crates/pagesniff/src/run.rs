@@ -6,7 +6,7 @@ use analysis::render::report_text;
 use analysis::summary::{CaptureFacts, Traces};
 use anyhow::anyhow;
 use decode::Decoder;
-use trace::TraceWriter;
+use trace::{TraceError, TraceWriter};
 
 #[cfg(feature = "live")]
 use crate::capture::live::Live;
@@ -94,7 +94,10 @@ fn run_from(mut source: impl Source, settings: &Settings) -> anyhow::Result<Ende
 /// The thread that writes traces, where they are wanted.
 fn recorder(settings: &Settings) -> anyhow::Result<Option<Recorder>> {
     let Some(config) = &settings.trace else { return Ok(None) };
-    let writer = TraceWriter::open(config.clone())?;
+    let writer = TraceWriter::open(config.clone()).map_err(|error| match error {
+        TraceError::Io { .. } => anyhow!("{error}; choose another directory with --out"),
+        other => other.into(),
+    })?;
     let clock = if matches!(settings.input, Input::Live(_)) { Clock::Wall } else { Clock::Packets };
     let recorder = Recorder::start(writer, clock).map_err(|error| anyhow!("cannot start a thread: {error}"))?;
     Ok(Some(recorder))
@@ -153,7 +156,13 @@ fn gather(
     let mut facts = facts(stats, &source.statistics(), ended.ledger, read_whole && !failed);
     facts.notes = source.notes();
     facts.notes.extend(notes(stats, &ended.ledger, &settings.decode.ports, settings.filter.sample_one_in()));
+    facts.notes.extend(ended.passed_over.note(&ended.ledger));
     facts.notes.extend(ended.attributor.notes());
+    if stats.joined_connections > 0 && ended.ledger.unattributed > 0 && ended.attributor.is_empty() {
+        facts.notes.push(
+            "where you know whose such connections are, say it with --hint or --one-tenant-per-address".to_owned(),
+        );
+    }
     if let Some(recorded) = &ended.recorded {
         facts.notes.extend(recorded.limit.clone());
         facts.traces = Some(Traces {

@@ -44,6 +44,11 @@ impl Addresses {
         Self { asserted, ..Self::default() }
     }
 
+    /// Whether nothing is asserted.
+    pub(super) fn is_empty(&self) -> bool {
+        self.asserted.is_empty()
+    }
+
     /// Whether the assertion covers the address. Many computes, or a proxy before them, may be behind a loopback address.
     fn covers(&self, address: IpAddr) -> bool {
         !address.to_canonical().is_loopback() && self.asserted.iter().any(|network| network.contains(&address))

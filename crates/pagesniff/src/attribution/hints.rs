@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::fs::File;
+use std::io::Read;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::str::FromStr;
 
+use analysis::render::bytes_text;
 use record::{Endpoint, TenantTimeline};
 
 /// The form of a hint.
@@ -13,6 +16,9 @@ const FORM: &str = "a hint is given as ADDR=TENANT/TIMELINE or ADDR:PORT=TENANT/
 
 /// No hints file has more lines: four times the connections that a pageserver holds.
 const MOST_HINTS: usize = 16_384;
+
+/// So many hints of the longest kind, with a comment as long as each; a device that never ends is no hints file.
+const MOST_FILE_BYTES: u64 = 4 << 20;
 
 /// Whom a hint is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,6 +66,8 @@ impl FromStr for Hint {
 struct Held {
     owner: TenantTimeline,
     is_contradicted: bool,
+    /// Whether a request got its owner from it.
+    is_used: bool,
 }
 
 /// All hints of a run.
@@ -85,7 +93,7 @@ impl Hints {
                 "there are more than {MOST_HINTS} hints; one for an address serves all its connections"
             ));
         }
-        self.held.insert(client, Held { owner, is_contradicted: false });
+        self.held.insert(client, Held { owner, is_contradicted: false, is_used: false });
         Ok(())
     }
 
@@ -95,12 +103,17 @@ impl Hints {
     ///
     /// The file cannot be read, or a line is no hint; says which.
     pub fn add_file(&mut self, path: &Path) -> Result<(), String> {
-        let text =
-            std::fs::read_to_string(path).map_err(|error| format!("{}: cannot be read: {error}", path.display()))?;
+        let name = path.display();
+        let mut text = String::new();
+        let read = File::open(path).and_then(|file| file.take(MOST_FILE_BYTES).read_to_string(&mut text));
+        read.map_err(|error| format!("{name}: cannot be read: {error}"))?;
+        if text.len() as u64 >= MOST_FILE_BYTES {
+            return Err(format!("{name}: a hints file has less than {}", bytes_text(MOST_FILE_BYTES)));
+        }
         let lines = text.lines().map(str::trim).enumerate();
         for (index, line) in lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
             let added = line.parse().and_then(|hint| self.add(hint));
-            added.map_err(|error| format!("{}, line {}: {error}", path.display(), index.saturating_add(1)))?;
+            added.map_err(|error| format!("{name}, line {}: {error}", index.saturating_add(1)))?;
         }
         Ok(())
     }
@@ -115,26 +128,47 @@ impl Hints {
 
     /// Whose a connection of that client is.
     #[inline]
-    pub(super) fn owner_of(&self, client: Endpoint) -> Option<TenantTimeline> {
+    pub(super) fn owner_of(&mut self, client: Endpoint) -> Option<TenantTimeline> {
         if self.held.is_empty() {
             return None;
         }
-        let of = |client| self.held.get(&client);
-        let held = of(Client::Connection(client)).or_else(|| of(Client::Address(client.ip())))?;
-        (!held.is_contradicted).then_some(held.owner)
+        let connection = Client::Connection(client);
+        let named = if self.held.contains_key(&connection) { connection } else { Client::Address(client.ip()) };
+        let held = self.held.get_mut(&named).filter(|held| !held.is_contradicted)?;
+        held.is_used = true;
+        Some(held.owner)
     }
 
-    /// What was contradicted.
+    /// Whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    /// What was contradicted, and what no request needed.
     pub(super) fn notes(&self) -> Vec<String> {
-        let contradicted = self.held.iter().filter(|(_, held)| held.is_contradicted);
-        contradicted
+        let contradicted: Vec<_> = self.held.iter().filter(|(_, held)| held.is_contradicted).collect();
+        let unused: Vec<_> = self.held.iter().filter(|(_, held)| !held.is_contradicted && !held.is_used).collect();
+        let mut notes: Vec<String> = contradicted
+            .iter()
+            .take(MOST_NOTES)
             .map(|(client, _)| {
                 format!(
                     "the hint for {client} is wrong at least in part: another connection from there belongs to somebody \
                      else; it was not used any more from then on"
                 )
             })
-            .collect()
+            .collect();
+        if contradicted.len() > MOST_NOTES {
+            notes.push(format!("so it is with {} more hints", contradicted.len().saturating_sub(MOST_NOTES)));
+        }
+        if let [(client, _), others @ ..] = unused.as_slice() {
+            let others = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+            notes.push(format!(
+                "no request needed the hint for {client}{others}: none came from there, or its connection said itself whose \
+                 it is"
+            ));
+        }
+        notes
     }
 
     /// As words of a command line.
@@ -142,3 +176,6 @@ impl Hints {
         self.held.iter().map(|(client, held)| format!("--hint {client}={}/{}", held.owner.tenant, held.owner.timeline))
     }
 }
+
+/// Enough to see that the hints do not hold.
+const MOST_NOTES: usize = 3;

@@ -59,6 +59,11 @@ impl Attributor {
         })
     }
 
+    /// Whether the operator said nothing.
+    pub fn is_empty(&self) -> bool {
+        self.hints.is_empty() && self.addresses.is_empty()
+    }
+
     /// What became of hints and assertions, in plain sentences without their full stop.
     pub fn notes(&self) -> Vec<String> {
         self.hints.notes().into_iter().chain(self.addresses.notes()).collect()

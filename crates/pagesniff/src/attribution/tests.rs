@@ -83,6 +83,7 @@ fn what_a_record_says_itself_is_never_touched() {
 fn a_hint_that_a_connection_contradicts_is_given_up_and_told() {
     let mut attributor = with_hints(&[hint("10.0.0.7", 1)]);
     says(&mut attributor, "10.0.0.7:41", (Purpose::Pagestream, 1));
+    assert!(attributor.notes()[0].starts_with("no request needed the hint for 10.0.0.7:"), "{:?}", attributor.notes());
     assert!(attributor.owner_of(&request("10.0.0.7:40", 1)).is_some() && attributor.notes().is_empty());
     says(&mut attributor, "10.0.0.7:42", (Purpose::Basebackup, 2));
     assert_eq!(attributor.owner_of(&request("10.0.0.7:40", 1)), None);
@@ -101,6 +102,8 @@ fn hints_that_cannot_be_are_refused_with_their_line() {
     std::fs::write(&path, format!("# computes\n\n {} \n{}\n", hint("10.0.0.7", 1), hint("10.0.0.7", 2))).unwrap();
     let error = Hints::default().add_file(&path).unwrap_err();
     assert!(error.contains("hints, line 4: 10.0.0.7 has another hint already"), "{error}");
+    let endless = Hints::default().add_file(std::path::Path::new("/dev/zero")).unwrap_err();
+    assert!(endless.contains("/dev/zero: a hints file has less than 4.0 MiB"), "{endless}");
     std::fs::write(&path, format!("# computes\n\n {} \n", hint("10.0.0.7", 1))).unwrap();
     let mut hints = Hints::default();
     hints.add_file(&path).unwrap();

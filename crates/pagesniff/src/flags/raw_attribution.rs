@@ -26,8 +26,8 @@ pub struct RawAttribution {
 
     /// You assert that each client address in this network is a single compute; repeatable
     ///
-    /// A connection that was open before the capture then gets the tenant of a later one from its address. Where two
-    /// tenants or timelines are seen on an address, nothing is concluded for it any more. Never applied to loopback.
+    /// A connection that was open before the capture then gets the tenant of another one from its address, as soon as that
+    /// has been seen to say it; with --unattributed, traces tell readers about the requests before. Where two tenants or timelines are seen on an address, nothing is concluded for it any more. Never applied to loopback.
     /// The assertion is written into the traces.
     #[arg(long, value_name = "NETWORK", value_parser = network, help_heading = "Attribution")]
     pub one_tenant_per_address: Vec<IpNet>,
@@ -41,9 +41,11 @@ impl RawAttribution {
     /// Hints that contradict each other, or a file that cannot be read as hints.
     pub(super) fn attributor(self) -> Result<Attributor, clap::Error> {
         let mut hints = Hints::default();
-        let added = self.hint.into_iter().try_for_each(|hint| hints.add(hint));
-        let added = added.and_then(|()| self.hints.map_or(Ok(()), |path| hints.add_file(&path)));
-        added.map_err(|error| RawArgs::command().error(ErrorKind::ValueValidation, format!("hints: {error}")))?;
+        let wrong = |option, error| RawArgs::command().error(ErrorKind::ValueValidation, format!("{option}: {error}"));
+        self.hint.into_iter().try_for_each(|hint| hints.add(hint)).map_err(|error| wrong("--hint", error))?;
+        if let Some(path) = self.hints {
+            hints.add_file(&path).map_err(|error| wrong("--hints", error))?;
+        }
         Ok(Attributor::new(hints, self.one_tenant_per_address))
     }
 }

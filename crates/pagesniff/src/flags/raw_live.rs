@@ -14,7 +14,7 @@ pub struct RawLive {
     /// Capture from this interface, or from all of them: any
     ///
     /// Takes the capability CAP_NET_RAW: run it with sudo, or once `sudo setcap cap_net_raw+ep $(command -v pagesniff)`.
-    /// Ctrl-C or SIGTERM ends it in order, and a second one at once.
+    /// Ctrl-C, SIGTERM or SIGHUP ends it in order, and a second one at once.
     #[arg(long, short, value_name = "NAME", help_heading = "Input")]
     pub iface: Option<String>,
 

@@ -36,7 +36,7 @@ pub struct RawTrace {
     #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "Traces")]
     pub max_bytes: Option<ByteSize>,
 
-    /// All traces under this instance name in the directory together take no more than this [default: unlimited]
+    /// All traces under this instance name in the directory together take no more than this [live: 1GiB, replay: unlimited]
     #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "Traces")]
     pub max_total_bytes: Option<ByteSize>,
 

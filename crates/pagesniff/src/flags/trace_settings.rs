@@ -15,6 +15,10 @@ use crate::capture::live::LiveOptions;
 /// Where a live capture leaves its traces if nothing is said.
 const LIVE_DIRECTORY: &str = "pagesniff";
 
+/// What all traces of a live capture take at most if nothing is said: 32 tenants at their own limit, and less than what a
+/// pageserver's disk is short of.
+const LIVE_TOTAL_BYTES: u64 = 1 << 30;
+
 /// The instance name of a replay: the same capture gives the same files.
 const REPLAY_INSTANCE: &str = "replay";
 
@@ -43,6 +47,7 @@ pub(super) fn writer_config(raw: RawTrace, input: &Input, taken: Taken) -> Resul
     let Some(directory) = directory(&raw, input) else { return Ok(None) };
     let Taken { filter, sample_one_in, assertion } = taken;
     let max_bytes = raw.max_bytes.map(|size| size.as_u64());
+    let default_total_bytes = matches!(input, Input::Live(_)).then_some(LIVE_TOTAL_BYTES);
     let (instance, link, clock, default_max_bytes) = match input {
         Input::Live(live) => {
             (instance_of(&live.iface), link_of(live), clock_of(live).to_owned(), Some(DEFAULT_MAX_BYTES))
@@ -56,7 +61,7 @@ pub(super) fn writer_config(raw: RawTrace, input: &Input, taken: Taken) -> Resul
         filter,
         sample_one_in: u32::try_from(sample_one_in).unwrap_or(u32::MAX),
         max_bytes: max_bytes.or(default_max_bytes),
-        max_total_bytes: raw.max_total_bytes.map(|size| size.as_u64()),
+        max_total_bytes: raw.max_total_bytes.map(|size| size.as_u64()).or(default_total_bytes),
         assertion,
     };
     let config = WriterConfig {
@@ -173,6 +178,7 @@ mod tests {
         let config = settings(&["--iface", "eth0"]).unwrap().trace.unwrap();
         assert_eq!(config.directory.to_str(), Some("pagesniff"));
         assert_eq!(config.circumstances.max_bytes, Some(32 << 20));
+        assert_eq!(config.circumstances.max_total_bytes, Some(1 << 30));
         assert!(config.instance.ends_with("-eth0"), "{}", config.instance);
         assert!(settings(&["--iface", "eth0", "--no-trace"]).unwrap().trace.is_none());
     }
