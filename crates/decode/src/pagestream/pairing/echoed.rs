@@ -120,12 +120,19 @@ impl Pairing {
         }
     }
 
+    /// Whether a lost request that is seen by its answer has been counted. Which hole it lay in makes no difference to the sum.
+    fn count_answered(&mut self) -> bool {
+        self.slots.iter_mut().any(|slot| match slot {
+            Slot::Lost(lost) => lost.count_answered(),
+            Slot::Asked(_) | Slot::Nameless(_) => false,
+        })
+    }
+
     /// The request was lost: the answer says all the same what was asked for.
     fn close_lost(&mut self, answer: &Answer, seen_at: Timestamp, out: &mut Emitter<'_>) {
-        let (mut arrived, mut was_counted) = (None, false);
+        let was_counted = self.count_answered();
+        let mut arrived = None;
         if let Some(Slot::Lost(lost)) = self.slots.front_mut() {
-            was_counted = lost.counted > 0;
-            lost.counted = lost.counted.saturating_sub(1);
             // Unless answers were lost, too, this is the next one of the requests in the hole.
             if !self.answers_lost {
                 let target = answer.head.echo.and_then(|echo| echo.target);

@@ -90,6 +90,15 @@ impl Lost {
         is_plain
     }
 
+    /// A lost request is seen by its answer. Whether it is one of this hole's that have been counted; while the hole is open it
+    /// will not be counted again.
+    pub(super) fn count_answered(&mut self) -> bool {
+        let was_counted = self.counted > 0;
+        self.counted = self.counted.saturating_sub(1);
+        self.answered = self.answered.saturating_add(u32::from(self.open));
+        was_counted
+    }
+
     /// Whether it has had all its answers.
     pub(super) fn is_paid(&self) -> bool {
         self.most == 0 && !self.open
@@ -103,7 +112,6 @@ impl Lost {
             let left = self.cut_bytes.checked_sub(kind.map_or(longest, |kind| request_bytes(version, kind)));
             self.at = self.at.filter(|_| left.is_some());
             self.cut_bytes = left.unwrap_or(0);
-            self.answered = self.answered.saturating_add(1);
             let answered = self.answered_bytes.zip(kind);
             self.answered_bytes =
                 answered.map(|(answered, kind)| answered.saturating_add(request_bytes(version, kind)));

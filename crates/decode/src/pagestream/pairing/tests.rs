@@ -280,11 +280,16 @@ fn requests_that_nobody_answers_take_no_more_room_than_those_that_wait() {
 
 #[test]
 fn a_lost_request_counts_once_although_its_answer_comes_before_the_holes_end() {
-    let mut table = Table::v3();
-    table.with(|pairing, out| pairing.requests_lost_begin(None, out));
-    table.answer(page(1));
-    table.with(|pairing, out| pairing.requests_lost_end(47 + 47, false, out));
-    table.answer(page(2));
-    assert_eq!(table.told(), ["1 response_only ?", "2 response_only ?"]);
-    assert_eq!(table.stats.lost_requests, 2);
+    for are_answers_lost in [false, true] {
+        let mut table = Table::v3();
+        table.with(|pairing, out| pairing.requests_lost_begin(None, out));
+        if are_answers_lost {
+            table.lose_answers(100);
+        }
+        table.answer(page(1));
+        table.with(|pairing, out| pairing.requests_lost_end(47 + 47, false, out));
+        table.answer(page(2));
+        assert_eq!(table.told(), ["1 response_only ?", "2 response_only ?"]);
+        assert_eq!(table.stats.lost_requests, 2);
+    }
 }
