@@ -86,9 +86,10 @@ impl Connection {
             return false;
         }
         if segment.flags.syn() {
-            // Whatever number a server gives, it answers the same SYN as long as it acknowledges that.
+            // Whatever number a server gives, it answers the same SYN as long as it acknowledges that. (A reset that was only
+            // seen here, and not heeded, has closed it: then this is how it goes on.)
             let answers_ours = side == Side::Server && self.halves.client.begins_at(SeqNum(segment.ack));
-            return !half.begins_at(seq.plus(1)) && !answers_ours;
+            return !half.begins_at(seq.plus(1)) && (self.is_closed || !answers_ours);
         }
         if side == Side::Server || segment.payload_len == 0 || !half.has_delivered() {
             return false;
