@@ -1,0 +1,272 @@
+//! What passes the point of observation: packets, when, and which of them the capture has.
+//!
+//! A packet that is lost *before* the tap is sent again and passes late, as the network does it. One that the *capture* drops has
+//! passed, is acknowledged, and is never seen.
+
+use record::Timestamp;
+
+use super::session::Session;
+use crate::segment::{ACK, FIN, Header, MAX_PAYLOAD_BYTES, Owned, RST, SYN};
+
+/// When the connection begins.
+pub const START: Timestamp = Timestamp(1_700_000_000_000_000_000);
+
+/// Between two packets, unless more time is said to pass.
+const STEP_NS: u64 = 10_000;
+
+/// Initial sequence numbers, so near the end of their range that they wrap.
+const CLIENT_ISN: u32 = 0xffff_ff00;
+const SERVER_ISN: u32 = 0xffff_c000;
+
+/// What happens to a packet; the bits of [`Fate::of`]'s choice in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Fate {
+    /// 0: the capture drops it.
+    is_dropped: bool,
+    /// 1: a mirror delivers it twice.
+    is_doubled: bool,
+    /// 2 to 4: the snap length leaves off so many eighths of its payload.
+    cut: u8,
+    /// 5: it is lost before it gets here, to be sent again.
+    is_lost: bool,
+    /// 6: the capture puts it behind the next packet of the other direction.
+    is_swapped: bool,
+}
+
+impl Fate {
+    /// Reads a choice.
+    pub fn of(choice: u8) -> Self {
+        Self {
+            is_dropped: choice & 1 != 0,
+            is_doubled: choice & 2 != 0,
+            cut: choice >> 2 & 7,
+            is_lost: choice & 0x20 != 0,
+            is_swapped: choice & 0x40 != 0,
+        }
+    }
+}
+
+/// A packet that passed.
+#[derive(Debug, Clone, Copy)]
+struct Passed {
+    is_from_client: bool,
+    offset: usize,
+    len: usize,
+    flags: u8,
+    /// Offset that it acknowledges.
+    ack: usize,
+    has_sack: bool,
+    time: Timestamp,
+    ip_id: u16,
+    fate: Fate,
+}
+
+/// One direction.
+#[derive(Debug, Default)]
+struct Direction {
+    sent: usize,
+    /// What was lost on the way and has not been sent again.
+    lost: Vec<(usize, usize)>,
+    is_finished: bool,
+}
+
+impl Direction {
+    /// Up to where the receiver has everything.
+    fn received(&self) -> usize {
+        self.lost.iter().map(|&(offset, _)| offset).min().unwrap_or(self.sent)
+    }
+}
+
+/// The point of observation.
+#[derive(Debug)]
+pub struct Tap {
+    client: Direction,
+    server: Direction,
+    passed: Vec<Passed>,
+    now: Timestamp,
+    has_stamps: bool,
+    is_reset: bool,
+}
+
+impl Tap {
+    /// A connection that shakes hands.
+    pub fn new(has_stamps: bool) -> Self {
+        let (client, server) = (Direction::default(), Direction::default());
+        let mut tap = Self { client, server, passed: Vec::new(), now: START, has_stamps, is_reset: false };
+        for (is_from_client, flags) in [(true, SYN), (false, SYN | ACK), (true, ACK)] {
+            tap.pass(is_from_client, (0, 0), flags, Fate::default());
+        }
+        tap
+    }
+
+    fn direction(&mut self, is_client: bool) -> &mut Direction {
+        if is_client { &mut self.client } else { &mut self.server }
+    }
+
+    /// How much of the client's bytes the server has, in order.
+    pub fn heard_by_server(&self) -> usize {
+        self.client.received()
+    }
+
+    /// Time passes.
+    pub fn wait(&mut self, ns: u64) {
+        self.now = self.now.plus(ns);
+    }
+
+    /// One side sends what it has said and not sent yet, at most so many bytes of it.
+    pub fn send(&mut self, is_from_client: bool, session: &Session, at_most: usize, fate: Fate) {
+        let said = if is_from_client { session.client.len() } else { session.server.len() };
+        let direction = self.direction(is_from_client);
+        let (offset, len) = (direction.sent, (said - direction.sent).min(at_most).min(MAX_PAYLOAD_BYTES));
+        if len == 0 || direction.is_finished || self.is_reset {
+            return;
+        }
+        let direction = self.direction(is_from_client);
+        direction.sent += len;
+        if fate.is_lost {
+            direction.lost.push((offset, len));
+            return;
+        }
+        self.pass(is_from_client, (offset, len), ACK, fate);
+    }
+
+    /// One side acknowledges what it has.
+    pub fn acknowledge(&mut self, is_from_client: bool, fate: Fate) {
+        if !self.is_reset {
+            let offset = self.direction(is_from_client).sent;
+            self.pass(is_from_client, (offset, 0), ACK, Fate { cut: 0, ..fate });
+        }
+    }
+
+    /// One side sends again what was lost first.
+    pub fn resend(&mut self, is_from_client: bool, fate: Fate) {
+        if self.is_reset || self.direction(is_from_client).lost.is_empty() {
+            return;
+        }
+        let piece = self.direction(is_from_client).lost.remove(0);
+        self.pass(is_from_client, piece, ACK, fate);
+    }
+
+    /// The latest data that the capture has in full is sent again, for nothing.
+    pub fn repeat(&mut self) {
+        let whole = |passed: &&Passed| passed.len > 0 && !passed.fate.is_dropped && passed.fate.cut == 0;
+        if let Some(&Passed { is_from_client, offset, len, .. }) = self.passed.iter().rev().find(whole)
+            && !self.is_reset
+        {
+            self.pass(is_from_client, (offset, len), ACK, Fate::default());
+        }
+    }
+
+    /// One side has nothing more to send.
+    pub fn finish(&mut self, is_from_client: bool, fate: Fate) {
+        let direction = self.direction(is_from_client);
+        if !direction.is_finished && !self.is_reset {
+            let direction = self.direction(is_from_client);
+            direction.is_finished = true;
+            let offset = direction.sent;
+            self.pass(is_from_client, (offset, 0), FIN | ACK, Fate { cut: 0, ..fate });
+        }
+    }
+
+    /// One side resets the connection.
+    pub fn reset(&mut self, is_from_client: bool) {
+        if !self.is_reset {
+            let offset = self.direction(is_from_client).sent;
+            self.pass(is_from_client, (offset, 0), RST | ACK, Fate::default());
+            self.is_reset = true;
+        }
+    }
+
+    fn pass(&mut self, is_from_client: bool, (offset, len): (usize, usize), flags: u8, fate: Fate) {
+        self.now = self.now.plus(STEP_NS);
+        let heard = self.direction(!is_from_client);
+        let (ack, has_sack) = (heard.received(), heard.received() < heard.sent);
+        let ip_id = self.passed.len() as u16 + 1;
+        let mut next = Passed { is_from_client, offset, len, flags, ack, has_sack, time: self.now, ip_id, fate };
+        if let Some(last) = self.passed.last_mut()
+            && last.fate.is_swapped
+            && last.is_from_client != is_from_client
+            && !fate.is_swapped
+        {
+            std::mem::swap(&mut last.time, &mut next.time);
+            std::mem::swap(last, &mut next);
+        }
+        self.passed.push(next);
+    }
+
+    /// Whether the capture has everything, in order.
+    pub fn is_clean(&self) -> bool {
+        let is_plain = |passed: &Passed| Fate { is_doubled: false, ..passed.fate } == Fate::default();
+        self.passed.iter().all(is_plain) && self.client.lost.is_empty() && self.server.lost.is_empty()
+    }
+
+    /// Whether the capture dropped any packet.
+    pub fn has_drops(&self) -> bool {
+        self.passed.iter().any(|passed| passed.fate.is_dropped)
+    }
+
+    /// When the last packet passed.
+    pub fn end(&self) -> Timestamp {
+        self.passed.iter().map(|passed| passed.time).max().unwrap_or(START)
+    }
+
+    /// When the byte at `offset` first passed.
+    pub fn passed_at(&self, is_from_client: bool, offset: usize) -> Option<Timestamp> {
+        let holds = |passed: &&Passed| {
+            passed.is_from_client == is_from_client && (passed.offset..passed.offset + passed.len).contains(&offset)
+        };
+        self.passed.iter().filter(holds).map(|passed| passed.time).min()
+    }
+
+    /// When everything up to `end` had passed; `None` where some of it never did.
+    pub fn deliverable_at(&self, is_from_client: bool, end: usize) -> Option<Timestamp> {
+        let mut latest = START;
+        let mut offset = 0;
+        while offset < end {
+            latest = latest.max(self.passed_at(is_from_client, offset)?);
+            let holds = |passed: &&Passed| {
+                passed.is_from_client == is_from_client && (passed.offset..passed.offset + passed.len).contains(&offset)
+            };
+            offset = self.passed.iter().filter(holds).map(|passed| passed.offset + passed.len).min()?;
+        }
+        Some(latest)
+    }
+
+    /// What the capture has, without the first `missed` packets that passed.
+    pub fn captured(&self, session: &Session, missed: usize) -> Vec<Owned> {
+        let mut packets = Vec::new();
+        for passed in self.passed.iter().skip(missed).filter(|passed| !passed.fate.is_dropped) {
+            let packet = self.packet(passed, session);
+            if passed.fate.is_doubled {
+                packets.push(packet.clone());
+            }
+            packets.push(packet);
+        }
+        packets
+    }
+
+    fn packet(&self, passed: &Passed, session: &Session) -> Owned {
+        let Passed { is_from_client, offset, len, flags, time, ip_id, .. } = *passed;
+        let (own, other, stream) = match is_from_client {
+            true => (CLIENT_ISN, SERVER_ISN, &session.client),
+            false => (SERVER_ISN, CLIENT_ISN, &session.server),
+        };
+        let is_syn = flags & SYN != 0;
+        let number = |isn: u32, offset: usize| isn.wrapping_add(1).wrapping_add(offset as u32);
+        let ack = if flags & ACK != 0 { number(other, passed.ack) } else { 0 };
+        let ms = ((time.0 - START.0) / 1_000_000) as u32;
+        let header = Header {
+            client: 7,
+            port: 40_007,
+            is_from_client,
+            seq: if is_syn { own } else { number(own, offset) },
+            ack,
+            flags,
+            ip_id,
+            stamps: self.has_stamps.then_some((ms + 1000, ms)),
+            sack: passed.has_sack.then_some((ack.wrapping_add(1), ack.wrapping_add(2))),
+        };
+        let cut = len * usize::from(passed.fate.cut) / 8;
+        header.packet(time, &stream[offset..offset + len], cut)
+    }
+}
