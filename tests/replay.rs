@@ -168,3 +168,26 @@ fn goldens_look_as_they_did() {
         });
     }
 }
+
+#[test]
+fn a_capture_ends_with_its_findings_where_somebody_waits_for_them() {
+    let dir = Dir::new();
+    dir.write("a.pcap", &composed("--requests 60 --kinds getpage=1 --pages 3 --pattern uniform --depth 2 --mtu 65000"));
+    let ended = dir.run("--read a.pcap");
+    assert_eq!(ended.status, 0, "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("fetched a page that had not changed since it last fetched it: "),
+        "{}",
+        ended.stderr
+    );
+    // The same proofs as a report on the trace gives.
+    assert_eq!(dir.run("--read a.pcap --out t --quiet").status, 0);
+    let reported = dir.run("report t").stdout;
+    let finding = ended.stderr.lines().find(|line| line.starts_with("! ")).unwrap();
+    assert!(reported.lines().any(|line| line == finding), "{finding}\n{reported}");
+    // Proofs rest on all requests of a connection, whatever of them is kept.
+    assert!(dir.run("--read a.pcap --sample 1/2").stderr.contains(finding));
+    for silent in ["--quiet", "--format jsonl"] {
+        assert!(!dir.run(&format!("--read a.pcap {silent}")).stderr.contains("fetched a page"), "{silent}");
+    }
+}

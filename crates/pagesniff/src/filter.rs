@@ -72,6 +72,14 @@ impl Filter {
         }
     }
 
+    /// Whether the tenant and timeline are wanted, whatever the request. All shards of a wanted tenant are.
+    #[inline]
+    pub fn wants_tenant_of(&self, record: &Record) -> bool {
+        let Some(owner) = record.owner else { return self.unattributed };
+        (self.timelines.is_empty() || self.timelines.contains(&owner.timeline))
+            && (self.tenants.is_empty() || self.tenants.iter().any(|wanted| wanted.tenant == owner.tenant))
+    }
+
     fn wants_apart_from_owner(&self, record: &Record) -> bool {
         let kind = record.target.kind();
         (self.kinds.is_empty() || self.kinds.contains(&kind))

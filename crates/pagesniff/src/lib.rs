@@ -12,6 +12,7 @@ pub mod capture;
 pub mod export;
 pub mod facts;
 pub mod filter;
+pub mod findings;
 pub mod flags;
 mod notes;
 mod page_trace_out;

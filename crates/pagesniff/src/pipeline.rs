@@ -9,6 +9,7 @@ use trace::Counter;
 
 use crate::attribution::Attributor;
 use crate::filter::{Filter, Verdict};
+use crate::findings::Findings;
 use crate::recorder::{Recorded, Recorder};
 use crate::records::RecordWriter;
 
@@ -66,6 +67,8 @@ pub struct Outputs {
     pub records: Option<RecordWriter>,
     /// To trace files.
     pub recorder: Option<Recorder>,
+    /// To the diagnosis.
+    pub findings: Option<Findings>,
 }
 
 /// What a pipeline ended with.
@@ -82,6 +85,8 @@ pub struct Ended {
     pub attributor: Attributor,
     /// Whose requests the filters left out.
     pub passed_over: PassedOver,
+    /// What the requests mean, where that was asked for.
+    pub findings: Option<Findings>,
 }
 
 impl Ended {
@@ -124,8 +129,16 @@ impl Pipeline {
 
     /// Tells the traces what the whole capture has lost up to now.
     pub fn capture_losses(&mut self, losses: impl FnOnce() -> trace::Ledger) {
-        if let Some(recorder) = &mut self.outputs.recorder {
-            recorder.capture_losses(&losses());
+        let Outputs { recorder, findings, .. } = &mut self.outputs;
+        if recorder.is_none() && findings.is_none() {
+            return;
+        }
+        let losses = losses();
+        if let Some(recorder) = recorder {
+            recorder.capture_losses(&losses);
+        }
+        if let Some(findings) = findings {
+            findings.capture_losses(&losses, self.now);
         }
     }
 
@@ -148,8 +161,14 @@ impl Pipeline {
 
     /// Writes everything and adds up.
     pub fn finish(self) -> Ended {
-        let Self { attributor, passed_over, mut ledger, summary, outputs: Outputs { mut records, recorder }, .. } =
-            self;
+        let Self {
+            attributor,
+            passed_over,
+            mut ledger,
+            summary,
+            outputs: Outputs { mut records, recorder, findings },
+            ..
+        } = self;
         if let Some(records) = &mut records {
             records.flush();
         }
@@ -170,6 +189,7 @@ impl Pipeline {
             summary,
             attributor,
             passed_over,
+            findings,
         }
     }
 }
@@ -209,6 +229,12 @@ impl Pipeline {
     /// Takes a record whose owner is settled.
     fn take(&mut self, record: &Record) {
         self.ledger.seen += 1;
+        // The proofs rest on all requests of a connection, also on those that the filters leave out.
+        if let Some(findings) = &mut self.outputs.findings
+            && self.filter.wants_tenant_of(record)
+        {
+            findings.observe(record, self.now);
+        }
         let (count, reason) = match self.filter.verdict(record) {
             Verdict::Keep => {
                 self.ledger.kept += 1;

@@ -2,8 +2,9 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use analysis::render::report_text;
-use analysis::summary::{CaptureFacts, Traces};
+use analysis::diagnosis::InputFacts;
+use analysis::render::{diagnosis_findings_text, report_text};
+use analysis::summary::{CaptureFacts, Report, Traces};
 use anyhow::anyhow;
 use decode::Decoder;
 use trace::{TraceError, TraceWriter};
@@ -12,6 +13,7 @@ use trace::{TraceError, TraceWriter};
 use crate::capture::live::Live;
 use crate::capture::{Files, Source};
 use crate::facts::{exceeds, facts};
+use crate::findings::Findings;
 use crate::flags::{Input, Settings};
 use crate::notes::notes;
 use crate::pipeline::{self, Outputs, Pipeline};
@@ -63,7 +65,7 @@ pub fn run(settings: Settings) -> anyhow::Result<Ended> {
 
 fn run_from(mut source: impl Source, settings: &Settings) -> anyhow::Result<Ended> {
     let summary = settings.summary.as_ref().map(SummaryOut::open).transpose()?;
-    let outputs = Outputs { records: records(settings), recorder: recorder(settings)? };
+    let outputs = Outputs { records: records(settings), recorder: recorder(settings)?, findings: findings(settings)? };
     let mut decoder = Decoder::new(settings.decode.clone());
     let mut pipeline = Pipeline::new(settings.attributor.clone(), settings.filter.clone(), outputs);
     let mut progress = ProgressLine::new(wants_progress(settings));
@@ -78,7 +80,8 @@ fn run_from(mut source: impl Source, settings: &Settings) -> anyhow::Result<Ende
     let records_ended = ended.write_error.take().map_or(Ok(Ended::Done), |error| output_outcome(Err(error)));
     if !settings.quiet && !matches!(records_ended, Ok(Ended::OutputClosed)) {
         // Where standard error is gone there is nobody to tell.
-        let _ = io::stderr().lock().write_all(report_text(&report).as_bytes());
+        let text = report_text(&report) + &findings_text(ended.findings.take(), &report);
+        let _ = io::stderr().lock().write_all(text.as_bytes());
     }
     let summary_ended = summary.map_or(Ok(Ended::Done), |summary| summary.write(&report));
     read?;
@@ -89,6 +92,24 @@ fn run_from(mut source: impl Source, settings: &Settings) -> anyhow::Result<Ende
         (Ended::Done, Ended::Done) if too_much_loss => Ok(Ended::TooMuchLoss),
         (Ended::Done, ended) | (ended, _) => Ok(ended),
     }
+}
+
+/// The thread that finds out what the requests mean, for whoever waits for the table and not for records.
+fn findings(settings: &Settings) -> anyhow::Result<Option<Findings>> {
+    if settings.quiet || settings.format.is_some() {
+        return Ok(None);
+    }
+    let is_replay = matches!(settings.input, Input::Files(_));
+    Findings::start(is_replay).map(Some).map_err(|error| anyhow!("cannot start a thread: {error}"))
+}
+
+/// The findings under the table, where there are any.
+fn findings_text(findings: Option<Findings>, report: &Report) -> String {
+    let (Some(findings), true) = (findings, report.records > 0) else { return String::new() };
+    let facts =
+        InputFacts { loss: report.loss, ledger: report.ledger, is_whole: report.complete, ..InputFacts::default() };
+    let found = findings.finish(facts).map(|found| diagnosis_findings_text(&found.findings)).unwrap_or_default();
+    format!("\n{found}")
 }
 
 /// The thread that writes traces, where they are wanted.
