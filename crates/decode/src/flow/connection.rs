@@ -254,6 +254,8 @@ impl Connection {
         if cut > 0 {
             world.stats.gap_bytes = world.stats.gap_bytes.saturating_add(cut);
             self.show(side, start.saturating_add(bytes.len() as u64), StreamContent::Cut(cut), world);
+            // Requests that were cut off count from when they could be delivered, as those that were not.
+            let arrived = if side == Side::Client { arrived.map(|_| deliverable) } else { arrived };
             self.deliver(side, Chunk::Gap { len: cut, arrived }, world);
         }
     }
