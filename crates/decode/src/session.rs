@@ -388,7 +388,7 @@ impl Session {
         self.with_pairing(world, |pairing, out| match asking {
             Asking::Nothing => {}
             Asking::Message(message) => pairing.request(message, arrival, out),
-            Asking::Unread => pairing.request_unread(passed.last_at, out),
+            Asking::Unread => pairing.request_unread(passed.is_timed.then_some(passed.deliverable), out),
         });
         if let Some(pairing) = &self.pairing {
             self.seq = pairing.next_seq();
