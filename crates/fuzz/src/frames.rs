@@ -128,17 +128,24 @@ fn keeps_framing(client: &[u8], server: &[u8]) -> bool {
     if start_up[4..6] != [0, 3] {
         return false;
     }
-    are_messages(rest, b"QPdSHBDECFp") && are_messages(server, b"RSKWdCNA")
+    let [before_grant, behind] = [b"RSKZENAdCHcWD123nT".as_slice(), b"SdCNA"];
+    let (grant, is_whole) = messages_up_to(server, before_grant, b'W');
+    is_whole && messages_up_to(rest, b"QPdSHBDECFpX", 0).1 && messages_up_to(grant, behind, 0).1
 }
 
-fn are_messages(stream: &[u8], tags: &[u8]) -> bool {
+/// Passes over messages of these tags, up to the one of the tag `last`. Gives what lies behind it, and whether all was as it
+/// should be.
+fn messages_up_to<'a>(stream: &'a [u8], tags: &[u8], last: u8) -> (&'a [u8], bool) {
     let mut rest = stream;
     while let [tag, l0, l1, l2, l3, ..] = *rest {
         let length = u32::from_be_bytes([l0, l1, l2, l3]);
         if !tags.contains(&tag) || !(4..0x4000_0000).contains(&length) {
-            return false;
+            return (rest, false);
         }
         rest = rest.get(1 + length as usize..).unwrap_or_default();
+        if tag == last {
+            return (rest, true);
+        }
     }
-    rest.first().is_none_or(|tag| tags.contains(tag))
+    (rest, rest.first().is_none_or(|tag| tags.contains(tag)))
 }
