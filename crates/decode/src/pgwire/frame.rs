@@ -185,14 +185,21 @@ impl FrameReader {
                 if bytes.is_empty() {
                     return None;
                 }
-                self.deliverable = self.deliverable.max(*deliverable);
+                self.pass_time(*deliverable);
                 self.data(bytes, *arrived)
             }
             Chunk::Gap { len: 0, .. } => None,
             Chunk::Gap { len, arrived } => {
-                self.deliverable = self.deliverable.max(arrived.unwrap_or_default());
+                self.pass_time(arrived.unwrap_or_default());
                 self.gap(len, *arrived)
             }
+        }
+    }
+
+    /// What is passed over without being read will be read later, with its own times.
+    fn pass_time(&mut self, deliverable: Timestamp) {
+        if self.framing != Framing::Lost || self.is_in_message() {
+            self.deliverable = self.deliverable.max(deliverable);
         }
     }
 
