@@ -9,7 +9,7 @@ use crate::epochs::Epochs;
 use crate::flow::Side;
 use crate::flow::connection::Connection;
 use crate::flow::half::Buffers;
-use crate::flow::table::{FlowKey, FlowTable, Place};
+use crate::flow::table::{FlowTable, Place};
 use crate::packet::Packet;
 use crate::session::World;
 use crate::sink::Sink;
@@ -75,17 +75,19 @@ impl Decoder {
         }
         self.pass_time(packet.time, sink);
         let Some(segment) = self.wire.parse(packet, &mut self.stats.wire) else { return };
-        let Some(server) = server_side(&segment, &self.config.ports) else {
-            self.stats.other_port = self.stats.other_port.saturating_add(1);
-            return;
+        let known = match self.table.find_at_hand(segment.source, segment.destination) {
+            None if server_side(&segment, &self.config.ports).is_none() => {
+                self.stats.other_port = self.stats.other_port.saturating_add(1);
+                return;
+            }
+            None => self.table.find(segment.source, segment.destination),
+            known => known,
         };
         self.stats.segments = self.stats.segments.saturating_add(1);
-        let key = FlowKey::of(segment.source, segment.destination);
-        let known = self.table.find(&key);
         let flow =
             Flow { config: &self.config, table: &mut self.table, buffers: &mut self.buffers, armed: &mut self.armed };
         let world = World { stats: &mut self.stats, epochs: &mut self.epochs, sink, now: packet.time };
-        flow.segment(known, (key, server), &segment, world);
+        flow.segment(known, &segment, world);
         self.keep_within_limit(packet.time, sink);
     }
 
@@ -185,37 +187,21 @@ struct Flow<'a> {
 
 impl Flow<'_> {
     /// Hands the segment to its connection, which it may open.
-    fn segment(
-        self,
-        known: Option<Place>,
-        ends: (FlowKey, Side),
-        segment: &Segment<'_>,
-        mut world: World<'_>,
-    ) -> Option<Place> {
-        let (key, server) = ends;
-        let (client_end, server_end) = match server {
-            Side::Client => (segment.destination, segment.source),
-            Side::Server => (segment.source, segment.destination),
-        };
-        let mut place = known;
-        if let Some(entry) = known.and_then(|place| self.table.entry_mut(place)) {
-            let side = if entry.is_client(segment.source) { Side::Client } else { Side::Server };
-            if entry.connection.is_superseded_by(side, segment) {
-                let mut connection = self.table.remove(known?)?;
-                connection.close(self.buffers, &mut world);
-                place = None;
-            }
+    fn segment(mut self, known: Option<(Place, Side)>, segment: &Segment<'_>, mut world: World<'_>) -> Option<()> {
+        let mut found = known;
+        if let Some((place, side)) = known
+            && self.table.entry_mut(place)?.connection.is_superseded_by(side, segment)
+        {
+            let mut connection = self.table.remove(place)?;
+            connection.close(self.buffers, &mut world);
+            found = None;
         }
-        let place = match place {
-            Some(place) => place,
+        let (place, side) = match found {
+            Some(found) => found,
             None if segment.flags.rst() || (segment.payload_len == 0 && !segment.flags.syn()) => return None,
-            None => {
-                let connection = Connection::new(address(client_end), address(server_end), segment, self.config);
-                self.table.insert(key, client_end, connection, world.now)?
-            }
+            None => self.open(segment, world.now)?,
         };
         let entry = self.table.entry_mut(place)?;
-        let side = if entry.is_client(segment.source) { Side::Client } else { Side::Server };
         count_data(segment, side, &mut world);
         entry.connection.segment(side, segment, self.buffers, &mut world);
         if !entry.is_armed && entry.connection.needs_time() && !entry.connection.is_closed {
@@ -223,7 +209,18 @@ impl Flow<'_> {
             self.armed.push(place);
         }
         self.table.touch(place, world.now);
-        Some(place)
+        Some(())
+    }
+
+    /// Takes in a connection of which `first` is the first segment seen; gives the side that sent it.
+    fn open(&mut self, first: &Segment<'_>, now: Timestamp) -> Option<(Place, Side)> {
+        let (client, server) = match server_side(first, &self.config.ports)? {
+            Side::Client => (first.destination, first.source),
+            Side::Server => (first.source, first.destination),
+        };
+        let connection = Connection::new(address(client), address(server), first, self.config);
+        let place = self.table.insert((client, server), connection, now)?;
+        Some((place, self.table.entry_mut(place)?.side_of(first.source)))
     }
 }
 
