@@ -7,7 +7,7 @@ use record::Timestamp;
 use crate::config::Config;
 use crate::epochs::Epochs;
 use crate::flow::Side;
-use crate::flow::connection::Connection;
+use crate::flow::connection::{Connection, Effect};
 use crate::flow::half::Buffers;
 use crate::flow::table::{FlowTable, Place};
 use crate::packet::Packet;
@@ -87,8 +87,9 @@ impl Decoder {
         let flow =
             Flow { config: &self.config, table: &mut self.table, buffers: &mut self.buffers, armed: &mut self.armed };
         let world = World { stats: &mut self.stats, epochs: &mut self.epochs, sink, now: packet.time };
-        flow.segment(known, &segment, world);
-        self.keep_within_limit(packet.time, sink);
+        if flow.segment(known, &segment, world) == Some(Effect::Lasting) {
+            self.keep_within_limit(packet.time, sink);
+        }
     }
 
     /// No packet came, and it is `now`: what was waiting for time to pass goes on. For live captures, whose silence is the
@@ -187,7 +188,7 @@ struct Flow<'a> {
 
 impl Flow<'_> {
     /// Hands the segment to its connection, which it may open.
-    fn segment(mut self, known: Option<(Place, Side)>, segment: &Segment<'_>, mut world: World<'_>) -> Option<()> {
+    fn segment(mut self, known: Option<(Place, Side)>, segment: &Segment<'_>, mut world: World<'_>) -> Option<Effect> {
         let mut found = known;
         if let Some((place, side)) = known
             && self.table.entry_mut(place)?.connection.is_superseded_by(side, segment)
@@ -203,13 +204,16 @@ impl Flow<'_> {
         };
         let entry = self.table.entry_mut(place)?;
         count_data(segment, side, &mut world);
-        entry.connection.segment(side, segment, self.buffers, &mut world);
+        let effect = entry.connection.segment(side, segment, self.buffers, &mut world);
+        if effect == Effect::Passing && entry.is_fresh(world.now) {
+            return Some(effect);
+        }
         if !entry.is_armed && entry.connection.needs_time() && !entry.connection.is_closed {
             entry.is_armed = true;
             self.armed.push(place);
         }
         self.table.touch(place, world.now);
-        Some(())
+        Some(effect)
     }
 
     /// Takes in a connection of which `first` is the first segment seen; gives the side that sent it.

@@ -262,6 +262,11 @@ impl HalfStream {
         }
     }
 
+    /// Whether it is known where the stream ends.
+    pub(crate) fn knows_end(&self) -> bool {
+        self.fin.is_some()
+    }
+
     /// Whether the sender has closed and everything before that has been delivered.
     pub(crate) fn is_finished(&self) -> bool {
         self.fin.is_some_and(|fin| self.next >= fin)

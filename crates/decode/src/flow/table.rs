@@ -98,6 +98,11 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    /// Whether the connection stands in its list where it should.
+    pub(crate) fn is_fresh(&self, now: Timestamp) -> bool {
+        self.list == List::Pagestream && now.since(self.heard_at) <= Some(TOUCH_NS)
+    }
+
     /// Which side `source` is.
     pub(crate) fn side_of(&self, source: WireEnd) -> Side {
         let client = if self.client_is_low { self.key.low } else { self.key.high };
@@ -239,7 +244,8 @@ impl FlowTable {
         Some(entry.connection)
     }
 
-    /// Notes that the connection was heard of, and what it holds now.
+    /// Notes that the connection was heard of, and what it holds now. Not needed for one that [is fresh](Entry::is_fresh) and
+    /// holds what it did.
     pub(crate) fn touch(&mut self, place: Place, now: Timestamp) {
         let Some(entry) = self.entries.get_mut(place as usize).and_then(Option::as_deref_mut) else { return };
         let bytes = entry.connection.heap_bytes();

@@ -173,6 +173,18 @@ impl FrameReader {
         self.is_announced || !self.collected.is_empty()
     }
 
+    /// Whether `len` more bytes lie within the body that is passing by, and do not end it.
+    pub(crate) fn is_within_body(&self, len: usize) -> bool {
+        self.is_announced && self.at.saturating_add(len as u64) < self.end
+    }
+
+    /// Passes over `len` bytes that are [within the body](Self::is_within_body), as [`Self::step`] would.
+    pub(crate) fn pass(&mut self, len: usize, arrived: Timestamp, deliverable: Timestamp) {
+        self.deliverable = self.deliverable.max(deliverable);
+        self.at = self.at.saturating_add(len as u64);
+        self.last_at = Some(arrived);
+    }
+
     /// Takes what the chunk brings next; `None` once it is used up.
     pub(crate) fn step<'s, 'a: 's>(&'s mut self, chunk: &mut Chunk<'a>) -> Option<Step<'s>> {
         if self.is_announced && self.at >= self.end {
