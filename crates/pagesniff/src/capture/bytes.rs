@@ -30,6 +30,17 @@ impl ByteOrder {
         })
     }
 
+    /// Sixteen bytes as four integers.
+    #[inline]
+    pub(super) fn four_u32(self, bytes: &[u8; 16]) -> [u32; 4] {
+        let [a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, c3, d0, d1, d2, d3] = *bytes;
+        let words = [[a0, a1, a2, a3], [b0, b1, b2, b3], [c0, c1, c2, c3], [d0, d1, d2, d3]];
+        match self {
+            Self::Little => words.map(u32::from_le_bytes),
+            Self::Big => words.map(u32::from_be_bytes),
+        }
+    }
+
     /// The eight bytes at `at`, or `None` past the end.
     #[inline]
     pub(super) fn u64(self, bytes: &[u8], at: usize) -> Option<u64> {

@@ -108,42 +108,44 @@ impl Pcap {
     /// The file's end, in all its forms.
     #[inline]
     pub(super) fn next(&mut self, window: &mut Window) -> Result<Found, Stop> {
-        let whole = window.need(self.record_header_bytes)?;
-        let Some(header) = self.record_header(window.ahead()).filter(|_| whole) else {
-            let left_bytes = window.ahead().len() as u64;
-            return Err(if left_bytes == 0 { Stop::End } else { Stop::Cut { offset: window.offset(), left_bytes } });
+        let header = match self.record_header(window.ahead()) {
+            Some(header) => header,
+            None => self.next_header(window)?,
         };
-        if let Some(what) = header.damage() {
-            return Err(Stop::Damaged { offset: window.offset(), what });
+        if !header.is_possible() {
+            return Err(Stop::Damaged { offset: window.offset(), what: header.damage() });
         }
         let captured = header.captured as usize;
         if !window.need(self.record_header_bytes.saturating_add(captured))? {
             return Err(Stop::Cut { offset: window.offset(), left_bytes: window.ahead().len() as u64 });
         }
-        window.take(self.record_header_bytes);
         Ok(Found {
             time: self.time(&header),
             link: self.link,
             wire_len: header.original.max(header.captured),
-            data: window.take(captured),
+            data: window.take_behind(self.record_header_bytes, captured),
+        })
+    }
+
+    /// The next packet's header, of which not all is in the window.
+    #[cold]
+    fn next_header(&self, window: &mut Window) -> Result<RecordHeader, Stop> {
+        let whole = window.need(self.record_header_bytes)?;
+        self.record_header(window.ahead()).filter(|_| whole).ok_or_else(|| {
+            let left_bytes = window.ahead().len() as u64;
+            if left_bytes == 0 { Stop::End } else { Stop::Cut { offset: window.offset(), left_bytes } }
         })
     }
 
     #[inline]
     fn record_header(&self, bytes: &[u8]) -> Option<RecordHeader> {
-        let fields: &[u8; 16] = bytes.first_chunk()?;
-        let (first, second) = (self.order.u32(fields, 8)?, self.order.u32(fields, 12)?);
+        let [seconds, fraction, first, second] = self.order.four_u32(bytes.first_chunk()?);
         let (captured, original) = match self.lengths {
             Lengths::Regular => (first, second),
             Lengths::Swapped => (second, first),
             Lengths::Smaller => (first.min(second), first.max(second)),
         };
-        Some(RecordHeader {
-            seconds: self.order.u32(fields, 0)?,
-            fraction: self.order.u32(fields, 4)?,
-            captured,
-            original,
-        })
+        Some(RecordHeader { seconds, fraction, captured, original })
     }
 
     /// A fraction of more than a second is carried over; seconds and fraction of 32 bits each cannot overflow.
@@ -158,14 +160,20 @@ impl Pcap {
 }
 
 impl RecordHeader {
-    /// What no packet can be.
+    /// Whether a packet can be so.
     #[inline]
-    fn damage(&self) -> Option<String> {
-        if self.captured > PACKET_LIMIT_BYTES {
-            return Some(format!("a packet of {} bytes", self.captured));
-        }
+    fn is_possible(&self) -> bool {
         // A machine that went down leaves zeros where data was not written yet; as packets they would put the clock back to 1970.
         let zeros = self.original == 0 && self.captured == 0 && self.seconds == 0 && self.fraction == 0;
-        zeros.then(|| "zeros where a packet should begin".to_owned())
+        self.captured <= PACKET_LIMIT_BYTES && !zeros
+    }
+
+    /// What stands here instead of a packet.
+    #[cold]
+    fn damage(&self) -> String {
+        match self.captured {
+            0..=PACKET_LIMIT_BYTES => "zeros where a packet should begin".to_owned(),
+            captured => format!("a packet of {captured} bytes"),
+        }
     }
 }

@@ -70,6 +70,14 @@ impl Window {
         from..self.start
     }
 
+    /// Takes `header` bytes and the `count` behind them, all of which [are ahead](Window::need), and says where the latter lie.
+    #[inline]
+    pub(super) fn take_behind(&mut self, header: usize, count: usize) -> Range<usize> {
+        let from = self.start.saturating_add(header).min(self.end);
+        let taken = self.take(header.saturating_add(count));
+        from..taken.end
+    }
+
     /// Passes over `count` bytes without holding them; false where the file ends before.
     ///
     /// # Errors
