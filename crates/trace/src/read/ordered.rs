@@ -1,6 +1,7 @@
 //! The records of many files in one order.
 
 use std::cmp::Reverse;
+use std::collections::binary_heap::PeekMut;
 use std::collections::{BinaryHeap, VecDeque};
 use std::path::{Path, PathBuf};
 
@@ -16,32 +17,50 @@ use crate::format::ledger::Ledger;
 /// The order of records everywhere but in files.
 type Order = (Timestamp, Endpoint, Endpoint, Option<u64>);
 
-/// A record, compared by its order and then by its place in the files, so that the result is always the same.
-#[derive(Debug)]
-struct Waiting {
+/// A block's records, put in order once; those before `next` are handed out.
+#[derive(Debug, Default)]
+struct LoadedBlock {
+    records: Vec<Record>,
+    /// Places in `records`, in the order of the records there.
+    sorted: Vec<u32>,
+    next: usize,
+}
+
+impl LoadedBlock {
+    /// Takes a block in the place of one that is used up, whose memory serves again.
+    fn load(&mut self, records: impl Iterator<Item = Record>) {
+        self.records.clear();
+        self.records.extend(records);
+        self.sorted.clear();
+        self.sorted.extend((0u32..).take(self.records.len()));
+        let records = &self.records;
+        // Blocks are nearly sorted, which a stable sort makes use of; equals keep their place in the file.
+        self.sorted.sort_by_key(|&place| records.get(place as usize).map(order));
+        self.next = 0;
+    }
+
+    fn peek(&self) -> Option<&Record> {
+        self.sorted.get(self.next).and_then(|&place| self.records.get(place as usize))
+    }
+
+    fn take(&mut self) -> Option<Record> {
+        let record = self.peek().cloned();
+        self.next = self.next.saturating_add(1);
+        record
+    }
+}
+
+fn order(record: &Record) -> Order {
+    (record.time, record.client, record.server, record.seq)
+}
+
+/// The next record of a loaded block, compared by its order and then by when the block was read, so that the result is
+/// always the same.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Head {
     order: Order,
-    place: u64,
-    record: Record,
-}
-
-impl PartialEq for Waiting {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Waiting {}
-
-impl PartialOrd for Waiting {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Waiting {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (&self.order, self.place).cmp(&(&other.order, other.place))
-    }
+    read: u64,
+    block: usize,
 }
 
 /// A block that has not been read yet.
@@ -79,8 +98,10 @@ pub struct OrderedRecords {
     files: Vec<FileSummary>,
     open: VecDeque<(usize, TraceReader)>,
     unread: BinaryHeap<Reverse<Unread>>,
-    waiting: BinaryHeap<Reverse<Waiting>>,
-    taken: u64,
+    heads: BinaryHeap<Reverse<Head>>,
+    loaded: Vec<LoadedBlock>,
+    used_up: Vec<usize>,
+    blocks_read: u64,
 }
 
 impl OrderedRecords {
@@ -112,7 +133,15 @@ impl OrderedRecords {
                 damage: reader.damage().collect(),
             });
         }
-        Ok(Self { files, open: VecDeque::new(), unread, waiting: BinaryHeap::new(), taken: 0 })
+        Ok(Self {
+            files,
+            open: VecDeque::new(),
+            unread,
+            heads: BinaryHeap::new(),
+            loaded: Vec::new(),
+            used_up: Vec::new(),
+            blocks_read: 0,
+        })
     }
 
     /// The files, with their headers, ledgers and damage.
@@ -130,10 +159,17 @@ impl OrderedRecords {
         };
         match reader.records_of_block(unread.offset)? {
             Some(records) => {
-                for record in records {
-                    let order = (record.time, record.client, record.server, record.seq);
-                    self.waiting.push(Reverse(Waiting { order, place: self.taken, record }));
-                    self.taken = self.taken.wrapping_add(1);
+                let block = self.used_up.pop().unwrap_or(self.loaded.len());
+                if block == self.loaded.len() {
+                    self.loaded.push(LoadedBlock::default());
+                }
+                let Some(loaded) = self.loaded.get_mut(block) else { return Ok(()) };
+                loaded.load(records);
+                let read = self.blocks_read;
+                self.blocks_read = read.wrapping_add(1);
+                match loaded.peek() {
+                    Some(first) => self.heads.push(Reverse(Head { order: order(first), read, block })),
+                    None => self.used_up.push(block),
                 }
             }
             None => summary.damaged_bytes = summary.damaged_bytes.saturating_add(reader.damaged_bytes()),
@@ -151,7 +187,7 @@ impl Iterator for OrderedRecords {
 
     fn next(&mut self) -> Option<Self::Item> {
         while let Some(Reverse(earliest)) = self.unread.peek() {
-            let is_due = self.waiting.peek().is_none_or(|Reverse(next)| earliest.first_time <= next.order.0);
+            let is_due = self.heads.peek().is_none_or(|Reverse(head)| earliest.first_time <= head.order.0);
             if !is_due {
                 break;
             }
@@ -160,7 +196,14 @@ impl Iterator for OrderedRecords {
                 return Some(Err(error));
             }
         }
-        self.waiting.pop().map(|Reverse(waiting)| Ok(waiting.record))
+        let mut head = self.heads.peek_mut()?;
+        let block = self.loaded.get_mut(head.0.block)?;
+        let record = block.take();
+        match block.peek() {
+            Some(next) => head.0.order = order(next),
+            None => self.used_up.push(PeekMut::pop(head).0.block),
+        }
+        record.map(Ok)
     }
 }
 
