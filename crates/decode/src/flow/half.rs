@@ -44,7 +44,7 @@ pub(crate) struct Held {
     pub(crate) late: bool,
     /// Where the receiver said that it misses bytes before these, after they had arrived.
     hole: Option<u64>,
-    /// Those bytes came later, and unseen: when these became deliverable is unknown.
+    /// Those bytes came later, and unseen, or after their acknowledgement: when these became deliverable is unknown.
     pub(crate) stalled: bool,
 }
 
@@ -279,6 +279,9 @@ impl HalfStream {
             return Accepted::Old;
         }
         let late = self.acked > span.offset.max(self.next);
+        if late {
+            self.stall_behind(end);
+        }
         let is_clear = self.held.first().is_none_or(|first| end <= first.offset);
         if span.offset <= self.next && is_clear {
             return Accepted::InOrder { skip: self.next.saturating_sub(span.offset), late };
@@ -289,8 +292,19 @@ impl HalfStream {
     /// The same where nothing is to be delivered yet.
     pub(crate) fn set_aside(&mut self, span: Span<'_>, buffers: &mut Buffers) -> Accepted {
         let late = self.acked > span.offset.max(self.next);
+        if late {
+            self.stall_behind(span.offset.saturating_add(span.len));
+        }
         let is_new = span.offset.saturating_add(span.len) > self.next && self.hold(span, late, buffers);
         if is_new { Accepted::Held } else { Accepted::Old }
+    }
+
+    /// What is held behind `end` waited for bytes that came only after their acknowledgement. If these are a copy, the
+    /// first one's time is unknown; if the capture put the two directions out of order, the acknowledgement's time is not to
+    /// be compared with theirs. Either way nobody knows when what is held became deliverable.
+    fn stall_behind(&mut self, end: u64) {
+        let behind = self.held.partition_point(|held| held.offset < end);
+        self.held.iter_mut().skip(behind).for_each(|held| held.stalled = true);
     }
 
     pub(crate) fn held_bytes(&self) -> usize {

@@ -181,3 +181,26 @@ proptest! {
         prop_assert_eq!(reader.out, expected);
     }
 }
+
+#[test]
+fn what_waited_for_a_late_byte_has_no_known_time() {
+    let held_behind_a_hole = |acknowledged: usize| {
+        let mut reader = Reader::new();
+        reader.segment(0, b"a", 0);
+        reader.segment(2, b"cd", 1);
+        reader.acknowledge(acknowledged, 2);
+        let offset = reader.half.offset_of(START.plus(1)).unwrap();
+        let span = Span { offset, len: 1, bytes: b"b", at: at(3) };
+        assert_eq!(
+            reader.half.accept(span, &mut reader.buffers),
+            Accepted::InOrder { skip: 0, late: acknowledged > 1 }
+        );
+        reader.half.advance(1);
+        match reader.half.pop(at(3), false) {
+            Some(Ready::Data(held)) => held.stalled,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(held_behind_a_hole(4), "it came after its acknowledgement");
+    assert!(!held_behind_a_hole(1), "it came before");
+}
