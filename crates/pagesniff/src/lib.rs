@@ -4,11 +4,14 @@
 //! main → flags (what was typed → settings) → run ─┬→ worker: capture → decode → pipeline (attribution → filter → summary → records, recorder → traces)
 //!                                                 └→ outcome: facts, notes → report, exit status
 //!                                     export: traces → filter → records
+//!                     serve: daemon: configuration file → settings → the same run, without end
 //!                            report, compare: traces → records in order → diagnosis → text, JSON
 //! ```
 
 pub mod attribution;
 pub mod capture;
+#[cfg(all(feature = "live", target_os = "linux"))]
+pub mod daemon;
 pub mod export;
 pub mod facts;
 pub mod filter;

@@ -16,6 +16,8 @@ fn main() -> ExitCode {
         Some(RawCommand::Export(what)) => export(&what),
         Some(RawCommand::Report(what)) => report(&what),
         Some(RawCommand::Compare(what)) => compare(&what),
+        #[cfg(all(feature = "live", target_os = "linux"))]
+        Some(RawCommand::Serve(what)) => pagesniff::daemon::serve(&what),
         None => Settings::from_raw(raw.run).map_or_else(|wrong_usage| wrong_usage.exit(), run),
     };
     match ended {

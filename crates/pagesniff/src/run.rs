@@ -63,7 +63,8 @@ pub fn run(settings: Settings) -> anyhow::Result<Ended> {
     }
 }
 
-fn run_from(mut source: impl Source, settings: &Settings) -> anyhow::Result<Ended> {
+/// The same from a source that is open.
+pub(crate) fn run_from(mut source: impl Source, settings: &Settings) -> anyhow::Result<Ended> {
     let summary = settings.summary.as_ref().map(SummaryOut::open).transpose()?;
     let outputs = Outputs { records: records(settings), recorder: recorder(settings)?, findings: findings(settings)? };
     let mut decoder = Decoder::new(settings.decode.clone());

@@ -71,6 +71,9 @@ pub enum RawCommand {
     Report(RawReport),
     /// Compare two traces: did the larger cache help?
     Compare(RawCompare),
+    /// Keep the latest requests of every tenant, always: the daemon.
+    #[cfg(all(feature = "live", target_os = "linux"))]
+    Serve(crate::daemon::RawServe),
     /// Print the man page or shell completions, for packagers.
     #[command(hide = true)]
     Generate {
