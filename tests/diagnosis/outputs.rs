@@ -172,3 +172,34 @@ fn trace_file(directory: &Dir) -> std::path::PathBuf {
     }
     path
 }
+
+#[test]
+fn a_report_says_what_cache_would_have_spared_the_fetches() {
+    // A loop over 64 pages, ten times: a cache of 64 pages spares all fetches but the first of each.
+    let directory = traces_of(&again_and_again(64, 10));
+    let bytes = 64 * 8192;
+    let report = json(&directory.run("report traces --cache-now 1MiB --chunk-blocks 16 --json -"));
+    let curves = report["mrc"].as_array().unwrap();
+    let names: Vec<_> = curves
+        .iter()
+        .map(|curve| (curve["cache"]["client"].as_str(), curve["granularity"].as_str().unwrap()))
+        .collect();
+    let own = Some("10.0.0.7");
+    assert_eq!(names, [(None, "pages"), (None, "chunks"), (own, "pages"), (own, "chunks")]);
+    for curve in curves {
+        let last = curve["points"].as_array().unwrap().last().unwrap();
+        let first_fetches = if curve["granularity"] == "pages" { 64.0 } else { 4.0 };
+        assert_eq!((curve["method"].as_str(), curve["sampling_rate"].as_f64()), (Some("exact"), Some(1.0)));
+        assert_eq!((&last["bytes"], last["miss_ratio"].as_f64()), (&bytes.into(), Some(first_fetches / 640.0)));
+    }
+    let sizing = &report["cache_sizing"][2];
+    let sizes = ["added_bytes", "size_low_bytes", "size_high_bytes"].map(|name| sizing[name].as_u64().unwrap());
+    assert_eq!((sizing["target_hit_ratio"].as_f64(), sizes), (Some(0.9), [bytes, 1 << 20, (1 << 20) + bytes]));
+    assert_eq!(report["working_set"][0]["windows"][2]["peak_pages"], 64);
+
+    let text = directory.run("report traces --cache-now 1MiB").stdout;
+    assert!(text.contains("An added LRU cache of 512.0 KiB would have answered 90.0 % of these 640 fetches"), "{text}");
+    assert!(text.contains("has between 1.0 MiB and 1.5 MiB."), "{text}");
+    let refused = directory.run("report traces --chunk-blocks 0");
+    assert_eq!(refused.status, 2, "{}", refused.stderr);
+}

@@ -1,6 +1,7 @@
 //! Records in, findings out: what pagesniff says of a capture.
 //!
 //! [`refetch::Refetch`] says of each GetPage whether it was a re-fetch, and whether that can be proven.
+//! [`reuse`] says how large a cache would have helped.
 //! [`summary::Summary`] observes records one by one and ends in a [`summary::Report`]; [`render`] writes records (JSON
 //! Lines, CSV, a table) and reports (JSON, text). Everything is bounded: a day of traffic takes no more memory than
 //! [`summary::Limits`] says, and where a bound makes a figure an estimate, the report says so.
@@ -14,6 +15,7 @@ pub mod loss;
 pub mod page_trace;
 pub mod refetch;
 pub mod render;
+pub mod reuse;
 pub mod summary;
 mod target_hash;
 

@@ -11,6 +11,7 @@ use super::report::{
 use super::tallies::{BackendTally, ClientTally, RelationTally};
 use super::{Diagnosis, InputFacts, Origin, findings};
 use crate::refetch::{Cache, KeyFigures, Relation};
+use crate::reuse::sizing;
 use crate::summary::Ledger;
 
 impl Diagnosis {
@@ -21,6 +22,8 @@ impl Diagnosis {
         let (access, duplicates) = self.access.report(self.connections.iter().map(|connection| &connection.scans));
         let lines = self.connections.iter().map(|connection| &connection.line);
         let rel_of = |place: usize| Some(self.refetch.relations().get(place)?.rel.to_string());
+        let (caches, captured_one_in) = (self.refetch.caches(), facts.sampled_one_in);
+        let mrc = self.reuse.curves(caches, captured_one_in);
         let mut report = Report {
             window: self.window(),
             totals: self.totals(&unique, says_who),
@@ -37,6 +40,9 @@ impl Diagnosis {
             clients: if says_who { self.client_rows() } else { Vec::new() },
             backends: if says_who { self.backend_rows() } else { Vec::new() },
             findings: Vec::new(),
+            working_set: self.reuse.working_sets(caches, captured_one_in),
+            cache_sizing: sizing(&mrc, facts.cache_now_bytes),
+            mrc,
             completeness: self.completeness(facts),
         };
         let sums_ns = self.queueing.sums_ns(Kind::GetPage);
@@ -79,7 +85,8 @@ impl Diagnosis {
     }
 
     fn completeness(&self, facts: InputFacts) -> Completeness {
-        let InputFacts { loss, ledger, files, damaged_bytes, sampled_one_in, is_whole, notes, origin } = facts;
+        let InputFacts { loss, ledger, files, damaged_bytes, sampled_one_in, is_whole, notes, origin, cache_now_bytes } =
+            facts;
         let uncounted = self.refetch.uncounted();
         let Ledger { queue_dropped, write_failed, rotated, .. } = ledger;
         let missing = [
@@ -108,6 +115,8 @@ impl Diagnosis {
             not_compared: uncounted.into(),
             restarts_visible: says_losses && caches.clone().all(|cache| cache.epoch.is_some()),
             notes,
+            caches_without_curve: self.reuse.left_out(),
+            cache_now_bytes,
         }
     }
 

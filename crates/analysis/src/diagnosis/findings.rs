@@ -8,7 +8,7 @@ use super::report::{ClientRow, Refetches, RelationRow, Report};
 use crate::render::{bytes_text, count_text, duration_text};
 
 /// A share of requests below this is no finding by itself.
-const NOTABLE_SHARE: f64 = 0.01;
+pub(super) const NOTABLE_SHARE: f64 = 0.01;
 
 /// Redundant fetches of this share and more are a warning: every tenth page that came was there already.
 const WARNING_SHARE: f64 = 0.1;
@@ -17,7 +17,7 @@ const WARNING_SHARE: f64 = 0.1;
 const NOTABLE_HELD_NS: u64 = 100_000_000;
 
 /// Computes that are named one by one.
-const CLIENTS_NAMED: usize = 5;
+pub(super) const CLIENTS_NAMED: usize = 5;
 
 /// A page of Postgres, in bytes.
 const PAGE_BYTES: u64 = 8192;
@@ -70,6 +70,7 @@ pub(super) fn of(report: &Report, getpage_sums_ns: (u64, u64)) -> Vec<Finding> {
     } else {
         asked_again(report, &mut findings);
     }
+    super::cache_findings::cache_sizes(report, &mut findings);
     duplicate_prefetches(report, &mut findings);
     latency(report, getpage_sums_ns, &mut findings);
     blockers(report, &mut findings);

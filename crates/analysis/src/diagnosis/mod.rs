@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! records in order → Diagnosis::observe ─┬─ Refetch          the class of each GetPage
+//!                                        ├─ Reuse            what a cache of which size would answer
 //!                                        ├─ Queueing, Scans  waiting, service, runs: by connection
 //!                                        └─ Rows, OverTime   by relation, compute, backend and time
 //!                    Diagnosis::report → Report (findings first) → text or JSON
@@ -12,6 +13,7 @@
 
 mod access;
 mod build;
+mod cache_findings;
 mod compare;
 mod distribution;
 mod findings;
@@ -39,6 +41,7 @@ pub use report::{
 };
 
 use crate::refetch::{self, Class, Observation, Refetch};
+use crate::reuse::{self, Reuse};
 use crate::summary::{Counts, Ledger, Loss};
 use access::{AccessTally, Scans};
 use distribution::Distribution;
@@ -59,16 +62,30 @@ pub struct Limits {
     pub backends: usize,
     /// Pages that are listed as the hottest.
     pub hottest_keys: usize,
+    /// Of the miss-ratio curves.
+    pub reuse: reuse::Limits,
 }
 
 impl Limits {
     /// For a report from traces: a database has some hundreds of relations, a pageserver some hundreds of computes.
-    pub const REPORT: Self =
-        Self { refetch: refetch::Limits::REPORT, relations: 2048, clients: 1024, backends: 16_384, hottest_keys: 100 };
+    pub const REPORT: Self = Self {
+        refetch: refetch::Limits::REPORT,
+        relations: 2048,
+        clients: 1024,
+        backends: 16_384,
+        hottest_keys: 100,
+        reuse: reuse::Limits::REPORT,
+    };
 
     /// For the findings at a capture's end: a few MiB beside what the comparison takes.
-    pub const CAPTURE: Self =
-        Self { refetch: refetch::Limits::CAPTURE, relations: 256, clients: 128, backends: 2048, hottest_keys: 100 };
+    pub const CAPTURE: Self = Self {
+        refetch: refetch::Limits::CAPTURE,
+        relations: 256,
+        clients: 128,
+        backends: 2048,
+        hottest_keys: 100,
+        reuse: reuse::Limits::CAPTURE,
+    };
 }
 
 /// What the records come from.
@@ -100,6 +117,8 @@ pub struct InputFacts {
     pub is_whole: bool,
     /// What a reader must know, in plain sentences without their full stop.
     pub notes: Vec<String>,
+    /// How large the computes' caches are, in bytes, where somebody said so.
+    pub cache_now_bytes: Option<u64>,
 }
 
 impl Default for InputFacts {
@@ -113,6 +132,7 @@ impl Default for InputFacts {
             sampled_one_in: 1,
             is_whole: true,
             notes: Vec::new(),
+            cache_now_bytes: None,
         }
     }
 }
@@ -131,6 +151,7 @@ struct ConnectionState {
 pub struct Diagnosis {
     limits: Limits,
     refetch: Refetch,
+    reuse: Reuse,
     first: Option<Timestamp>,
     last: Option<Timestamp>,
     previous: Option<Record>,
@@ -157,6 +178,7 @@ impl Diagnosis {
         Self {
             limits,
             refetch: Refetch::new(limits.refetch),
+            reuse: Reuse::new(limits.reuse),
             first: None,
             last: None,
             previous: None,
@@ -190,6 +212,7 @@ impl Diagnosis {
             return;
         }
         let observation = self.refetch.observe(record);
+        self.reuse.observe(record, &observation, self.refetch.caches());
         self.count(record, &observation);
         self.follow_connection(record, &observation);
         self.previous = Some(record.clone());

@@ -9,6 +9,7 @@ use super::findings::Finding;
 use super::over_time::OverTimeReport;
 use super::queueing::{Blocker, KindQueueing};
 use crate::refetch::{Class, ClassCounts, Uncounted};
+use crate::reuse::{CacheSizing, MissRatioCurve, WorkingSetReport};
 use crate::summary::{Counts, Ledger, Loss};
 
 /// What a diagnosis says.
@@ -46,6 +47,12 @@ pub struct Report {
     pub backends: Vec<BackendRow>,
     /// What there is to say first, the gravest first.
     pub findings: Vec<Finding>,
+    /// Miss-ratio curves: of all computes together first, then of each; of pages, then of chunks.
+    pub mrc: Vec<MissRatioCurve>,
+    /// Different pages in windows of time, in the same order.
+    pub working_set: Vec<WorkingSetReport>,
+    /// What cache would spare which share of the fetches.
+    pub cache_sizing: Vec<CacheSizing>,
 }
 
 /// From when to when.
@@ -87,6 +94,10 @@ pub struct Completeness {
     pub restarts_visible: bool,
     /// What a reader must know, in plain sentences.
     pub notes: Vec<String>,
+    /// Computes that have no miss-ratio curve of their own.
+    pub caches_without_curve: u64,
+    /// How large the computes' caches are, in bytes; null where nobody said so.
+    pub cache_now_bytes: Option<u64>,
 }
 
 /// GetPage that were not compared with earlier ones.

@@ -20,6 +20,7 @@ pub fn diagnosis_text(report: &Report) -> String {
     queueing(report, &mut text);
     relations(report, &mut text);
     keys(report, &mut text);
+    cache_sizing(report, &mut text);
     clients(report, &mut text);
     backends(report, &mut text);
     access(report, &mut text);
@@ -273,6 +274,29 @@ fn keys(report: &Report, text: &mut String) {
         ]);
     }
     table.more(report.keys.len().saturating_sub(MOST_ROWS));
+    table.append_to(text);
+}
+
+fn cache_sizing(report: &Report, text: &mut String) {
+    let mut table = TextTable::new("Cache for a share of these fetches", &["client", "tenant/timeline"]);
+    table.numbers(["spared", "added cache"]);
+    let says_now = report.completeness.cache_now_bytes.is_some();
+    if says_now {
+        table.numbers(["one cache, at least", "at most"]);
+    }
+    for row in report.cache_sizing.iter().take(MOST_ROWS) {
+        let (client, owner) = match &row.cache {
+            Some(cache) => (cache.client.clone(), format!("{}/{}", cache.tenant, cache.timeline)),
+            None => ("-".to_owned(), "-".to_owned()),
+        };
+        let mut cells =
+            vec![client, owner, format!("{:.0} %", row.target_hit_ratio * 100.0), bytes_text(row.added_bytes)];
+        if says_now {
+            cells.extend([row.size_low_bytes, row.size_high_bytes].map(|size| size.map_or("-".to_owned(), bytes_text)));
+        }
+        table.row(cells);
+    }
+    table.more(report.cache_sizing.len().saturating_sub(MOST_ROWS));
     table.append_to(text);
 }
 

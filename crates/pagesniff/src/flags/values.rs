@@ -120,7 +120,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, humantime::DurationError>
 }
 
 /// A size with its unit.
-pub(super) fn size(text: &str) -> Result<ByteSize, &'static str> {
+pub(crate) fn size(text: &str) -> Result<ByteSize, &'static str> {
     text.parse().map_err(|_| "a size is given as 32MiB, 1GiB or in bytes")
 }
 

@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
+use analysis::reuse::CHUNK_BLOCKS;
+use bytesize::ByteSize;
 use clap::Args;
 use record::{TenantShardId, TimelineId};
 
-use crate::flags::{ClientMatch, RawFilter};
+use crate::flags::{ClientMatch, RawFilter, size};
 
 const REPORT_EXAMPLES: &str = "\
 Examples:
@@ -15,6 +17,8 @@ Examples:
       One tenant's pages on two nodes, merged
   pagesniff report traces --json - | jq .refetch
       For scripts
+  pagesniff report traces --cache-now 8GiB
+      How large a cache in place of the present one would spare half of the fetches, and more
   pagesniff report page_trace.bin
       A page trace that the pageserver took itself, as far as it goes
 
@@ -85,6 +89,26 @@ pub struct RawReportOutput {
     pub quiet: bool,
 }
 
+/// What cache sizes are computed for.
+#[derive(Debug, Clone, Args)]
+pub struct RawCacheSizing {
+    /// Size of each compute's present cache: shared_buffers plus the local file cache (8GiB). Sizes of one cache in its place
+    /// are then told, too
+    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "Cache sizing")]
+    pub cache_now: Option<ByteSize>,
+
+    /// Pages of a chunk, for the curve of a cache that holds or drops whole chunks
+    #[arg(long, value_name = "N", default_value_t = CHUNK_BLOCKS, value_parser = clap::value_parser!(u32).range(1..),
+          help_heading = "Cache sizing")]
+    pub chunk_blocks: u32,
+}
+
+impl Default for RawCacheSizing {
+    fn default() -> Self {
+        Self { cache_now: None, chunk_blocks: CHUNK_BLOCKS }
+    }
+}
+
 /// The options of a report.
 #[derive(Debug, Args)]
 #[command(after_long_help = REPORT_EXAMPLES, after_help = "--help has examples and more on each option.")]
@@ -96,6 +120,10 @@ pub struct RawReport {
     /// Which requests.
     #[command(flatten)]
     pub filter: RawReportFilter,
+
+    /// For which caches.
+    #[command(flatten)]
+    pub cache: RawCacheSizing,
 
     /// Where it goes.
     #[command(flatten)]

@@ -124,6 +124,7 @@ fn feed_traces(
         sampled_one_in: facts.sampled_one_in.max(1),
         is_whole: true,
         notes: facts.notes(),
+        ..InputFacts::default()
     };
     let losses = facts.into_loss_times();
     each_span(&losses).for_each(|(from, until)| diagnosis.lost(from, until));

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use analysis::diagnosis::{Comparison, Diagnosis, Limits, Report};
 use analysis::render::{comparison_json, comparison_text, diagnosis_json, diagnosis_text};
 
-pub use flags::{RawCompare, RawReport, RawReportFilter, RawReportOutput};
+pub use flags::{RawCacheSizing, RawCompare, RawReport, RawReportFilter, RawReportOutput};
 use input::Input;
 use output::Output;
 use progress::ReportProgress;
@@ -26,7 +26,7 @@ use crate::run::Ended;
 /// A trace cannot be read, or the report cannot be written.
 pub fn report(raw: &RawReport) -> anyhow::Result<Ended> {
     let output = Output::open(&raw.output)?;
-    let report = diagnose(&raw.traces, &raw.filter, raw.output.quiet)?;
+    let report = diagnose(&raw.traces, (&raw.filter, &raw.cache), raw.output.quiet)?;
     output.write(|| diagnosis_text(&report), || Ok(diagnosis_json(&report)?))
 }
 
@@ -37,17 +37,26 @@ pub fn report(raw: &RawReport) -> anyhow::Result<Ended> {
 /// A trace cannot be read, or the comparison cannot be written.
 pub fn compare(raw: &RawCompare) -> anyhow::Result<Ended> {
     let output = Output::open(&raw.output)?;
-    let of = |path: &PathBuf| diagnose(std::slice::from_ref(path), &raw.filter, raw.output.quiet);
+    let of = |path: &PathBuf| {
+        diagnose(std::slice::from_ref(path), (&raw.filter, &RawCacheSizing::default()), raw.output.quiet)
+    };
     let comparison = Comparison::new(of(&raw.before)?, of(&raw.after)?);
     output.write(|| comparison_text(&comparison), || Ok(comparison_json(&comparison)?))
 }
 
 /// The diagnosis of all these inputs together.
-fn diagnose(paths: &[PathBuf], filter: &RawReportFilter, quiet: bool) -> anyhow::Result<Report> {
+fn diagnose(
+    paths: &[PathBuf],
+    (filter, cache): (&RawReportFilter, &RawCacheSizing),
+    quiet: bool,
+) -> anyhow::Result<Report> {
     let input = Input::open(paths, filter)?;
-    let mut diagnosis = Diagnosis::new(Limits::REPORT);
+    let mut limits = Limits::REPORT;
+    limits.reuse.chunk_blocks = cache.chunk_blocks;
+    let mut diagnosis = Diagnosis::new(limits);
     let mut progress = ReportProgress::new(!quiet, input.records());
-    let facts = input.feed(&mut diagnosis, &mut progress)?;
+    let mut facts = input.feed(&mut diagnosis, &mut progress)?;
+    facts.cache_now_bytes = cache.cache_now.map(|size| size.0);
     progress.clear();
     Ok(diagnosis.report(facts))
 }
