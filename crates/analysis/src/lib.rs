@@ -13,6 +13,7 @@ pub mod diagnosis;
 pub mod export;
 pub mod loss;
 pub mod page_trace;
+pub mod pictures;
 pub mod refetch;
 pub mod render;
 pub mod reuse;

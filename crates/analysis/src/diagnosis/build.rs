@@ -10,6 +10,7 @@ use super::report::{
 };
 use super::tallies::{BackendTally, ClientTally, RelationTally};
 use super::{Diagnosis, InputFacts, Origin, findings};
+use crate::pictures::Pictures;
 use crate::refetch::{Cache, KeyFigures, Relation};
 use crate::reuse::sizing;
 use crate::summary::Ledger;
@@ -48,6 +49,19 @@ impl Diagnosis {
         let sums_ns = self.queueing.sums_ns(Kind::GetPage);
         report.findings = findings::of(&report, sums_ns);
         report
+    }
+
+    /// What pictures need beside the report; `None` where it was not collected.
+    pub fn pictures(&self) -> Option<Pictures> {
+        let relations = self.refetch.relations();
+        let has_several_owners = relations.windows(2).any(|pair| matches!(pair, [a, b] if a.owner != b.owner));
+        let name_of = |place: usize| {
+            let Relation { owner, rel } = *relations.get(place)?;
+            let owner = owner.filter(|_| has_several_owners);
+            Some(owner.map_or(rel.to_string(), |owner| format!("{rel} of {}/{}", owner.tenant, owner.timeline)))
+        };
+        let requests = || self.refetch.keys().map(|key| key.requests).collect();
+        self.pictures.as_ref().map(|pictures| pictures.pictures(name_of, requests()))
     }
 
     fn window(&self) -> Window {

@@ -40,6 +40,7 @@ pub use report::{
     Totals, Window,
 };
 
+use crate::pictures::Collector;
 use crate::refetch::{self, Class, Observation, Refetch};
 use crate::reuse::{self, Reuse};
 use crate::summary::{Counts, Ledger, Loss};
@@ -164,6 +165,7 @@ pub struct Diagnosis {
     queueing: Queueing,
     access: AccessTally,
     over_time: OverTime,
+    pictures: Option<Box<Collector>>,
     connections: Vec<ConnectionState>,
     relations: Rows<RelationTally>,
     clients: Rows<ClientTally>,
@@ -191,6 +193,7 @@ impl Diagnosis {
             queueing: Queueing::default(),
             access: AccessTally::default(),
             over_time: OverTime::new(),
+            pictures: None,
             connections: Vec::new(),
             relations: Rows::new(limits.relations),
             clients: Rows::new(limits.clients),
@@ -198,6 +201,11 @@ impl Diagnosis {
             backend_of: HashMap::default(),
             backend_names: Vec::new(),
         }
+    }
+
+    /// One that has seen nothing, and collects what pictures need as well.
+    pub fn with_pictures(limits: Limits) -> Self {
+        Self { pictures: Some(Box::new(Collector::new())), ..Self::new(limits) }
     }
 
     /// The capture lost something between these two moments. Only what is observed afterwards heeds it.
@@ -215,6 +223,9 @@ impl Diagnosis {
         self.reuse.observe(record, &observation, self.refetch.caches());
         self.count(record, &observation);
         self.follow_connection(record, &observation);
+        if let Some(pictures) = &mut self.pictures {
+            pictures.observe(record, &observation);
+        }
         self.previous = Some(record.clone());
     }
 

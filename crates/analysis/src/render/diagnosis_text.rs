@@ -13,18 +13,24 @@ const MOST_ROWS: usize = 15;
 pub fn diagnosis_text(report: &Report) -> String {
     let mut text = diagnosis_findings_text(&report.findings);
     text.push('\n');
-    window(report, &mut text);
-    completeness(report, &mut text);
-    over_time(report, &mut text);
-    latency(report, &mut text);
-    queueing(report, &mut text);
-    relations(report, &mut text);
-    keys(report, &mut text);
-    cache_sizing(report, &mut text);
-    clients(report, &mut text);
-    backends(report, &mut text);
+    text.push_str(&completeness_text(report));
+    tables(report).into_iter().for_each(|table| table.append_to(&mut text));
     access(report, &mut text);
     text
+}
+
+/// From when to when, how much, and what is missing: a sentence a line.
+pub(super) fn completeness_text(report: &Report) -> String {
+    let mut text = String::new();
+    window(report, &mut text);
+    completeness(report, &mut text);
+    text
+}
+
+/// All tables, in the order in which they are told; some have no rows.
+pub(super) fn tables(report: &Report) -> Vec<TextTable> {
+    let all = [over_time, latency, queueing, blockers, relations, keys, cache_sizing, clients, backends];
+    all.into_iter().filter_map(|table| table(report)).collect()
 }
 
 /// The findings alone, as they stand at a capture's end.
@@ -134,11 +140,8 @@ fn class_cells(counts: &RefetchCounts, classes: &[ClassColumn]) -> Vec<String> {
     classes.iter().map(|(_, of)| count_text(of(counts))).collect()
 }
 
-fn over_time(report: &Report, text: &mut String) {
+fn over_time(report: &Report) -> Option<TextTable> {
     let spans = &report.over_time.spans;
-    if spans.is_empty() {
-        return;
-    }
     let classes = classes_of(report);
     let each = spans.len().div_ceil(MOST_ROWS);
     let mut table = TextTable::new("GetPage by class over time", &["from"]);
@@ -160,7 +163,7 @@ fn over_time(report: &Report, text: &mut String) {
         table.row(cells);
     }
     table.total(std::iter::once("all".to_owned()).chain(all_cells(report, &classes)));
-    table.append_to(text);
+    Some(table)
 }
 
 fn all_cells(report: &Report, classes: &[ClassColumn]) -> Vec<String> {
@@ -179,18 +182,18 @@ fn duration_cells(durations: &Durations) -> Vec<String> {
     std::iter::once(count_text(count)).chain(times).collect()
 }
 
-fn latency(report: &Report, text: &mut String) {
-    let Some(latency) = &report.latency else { return };
+fn latency(report: &Report) -> Option<TextTable> {
+    let latency = report.latency.as_ref()?;
     let mut table = TextTable::new("Latency: from the request's last byte to the answer's first", &["kind"]);
     table.numbers(DURATION_COLUMNS);
     for &kind in Kind::ALL.iter().filter(|&&kind| latency.of(kind).count > 0) {
         table.row(std::iter::once(kind.to_string()).chain(duration_cells(&latency.of(kind))));
     }
-    table.append_to(text);
+    Some(table)
 }
 
-fn queueing(report: &Report, text: &mut String) {
-    let Some(queueing) = &report.queueing else { return };
+fn queueing(report: &Report) -> Option<TextTable> {
+    let queueing = report.queueing.as_ref()?;
     let mut table = TextTable::new(
         "Of it, waiting behind earlier requests of the connection, and service; and what others waited for",
         &["kind", "part"],
@@ -204,7 +207,10 @@ fn queueing(report: &Report, text: &mut String) {
         let service = [String::new(), "service".to_owned()].into_iter().chain(duration_cells(&of.service));
         table.row(service.chain(held));
     }
-    table.append_to(text);
+    Some(table)
+}
+
+fn blockers(report: &Report) -> Option<TextTable> {
     let mut table = TextTable::new("Requests that held up others longest", &["at", "kind", "relation"]);
     table.numbers(["service", "held up", "for"]);
     for blocker in &report.blockers {
@@ -217,7 +223,7 @@ fn queueing(report: &Report, text: &mut String) {
             duration_text(blocker.held_ns),
         ]);
     }
-    table.append_to(text);
+    Some(table)
 }
 
 /// Whether rows must say whose they are.
@@ -233,7 +239,7 @@ fn whose(tenant: &Option<String>, timeline: &Option<String>) -> String {
     }
 }
 
-fn relations(report: &Report, text: &mut String) {
+fn relations(report: &Report) -> Option<TextTable> {
     let classes = classes_of(report);
     let mut table = TextTable::new("By relation and fork", &["relation"]);
     table.numbers(["requests", "pages"]);
@@ -257,10 +263,10 @@ fn relations(report: &Report, text: &mut String) {
         table.row(cells);
     }
     table.more(report.relations.len().saturating_sub(MOST_ROWS));
-    table.append_to(text);
+    Some(table)
 }
 
-fn keys(report: &Report, text: &mut String) {
+fn keys(report: &Report) -> Option<TextTable> {
     let mut table = TextTable::new("Hottest pages", &["key", "relation", "block", "client"]);
     table.numbers(["GetPage", "redundant"]);
     for row in report.keys.iter().take(MOST_ROWS) {
@@ -274,10 +280,10 @@ fn keys(report: &Report, text: &mut String) {
         ]);
     }
     table.more(report.keys.len().saturating_sub(MOST_ROWS));
-    table.append_to(text);
+    Some(table)
 }
 
-fn cache_sizing(report: &Report, text: &mut String) {
+fn cache_sizing(report: &Report) -> Option<TextTable> {
     let mut table = TextTable::new("Cache for a share of these fetches", &["client", "tenant/timeline"]);
     table.numbers(["spared", "added cache"]);
     let says_now = report.completeness.cache_now_bytes.is_some();
@@ -297,10 +303,10 @@ fn cache_sizing(report: &Report, text: &mut String) {
         table.row(cells);
     }
     table.more(report.cache_sizing.len().saturating_sub(MOST_ROWS));
-    table.append_to(text);
+    Some(table)
 }
 
-fn clients(report: &Report, text: &mut String) {
+fn clients(report: &Report) -> Option<TextTable> {
     let classes = classes_of(report);
     let mut table = TextTable::new("By compute", &["client", "asks for", "tenant/timeline"]);
     table.numbers(["requests"]);
@@ -321,10 +327,10 @@ fn clients(report: &Report, text: &mut String) {
         table.row(cells);
     }
     table.more(report.clients.len().saturating_sub(MOST_ROWS));
-    table.append_to(text);
+    Some(table)
 }
 
-fn backends(report: &Report, text: &mut String) {
+fn backends(report: &Report) -> Option<TextTable> {
     let classes = classes_of(report);
     let mut table = TextTable::new("By backend", &["client", "backend"]);
     table.numbers(["requests"]);
@@ -340,7 +346,7 @@ fn backends(report: &Report, text: &mut String) {
         table.row(cells);
     }
     table.more(report.backends.len().saturating_sub(MOST_ROWS));
-    table.append_to(text);
+    Some(table)
 }
 
 fn access(report: &Report, text: &mut String) {
