@@ -349,7 +349,7 @@ fn backends(report: &Report) -> Option<TextTable> {
     Some(table)
 }
 
-fn access(report: &Report, text: &mut String) {
+pub(super) fn access(report: &Report, text: &mut String) {
     let Some(access) = &report.access else { return };
     let counts = &access.counts;
     if counts.sequential + counts.strided + counts.random == 0 {

@@ -8,6 +8,7 @@ mod comparison_text;
 mod csv;
 mod diagnosis_text;
 mod digits;
+mod html;
 mod jsonl;
 mod report_text;
 #[cfg(test)]
@@ -26,6 +27,7 @@ use crate::summary::Report;
 use cells::TextCaches;
 pub use comparison_text::comparison_text;
 pub use diagnosis_text::{diagnosis_findings_text, diagnosis_text};
+pub use html::diagnosis_html;
 pub use report_text::report_text;
 pub use units::{bytes_text, count_text, duration_text};
 

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use comfy_table::{CellAlignment, Table, presets};
 
+use super::html::Escaped;
 use super::units::count_text;
 
 /// Appends a line. Writing to a String does not fail.
@@ -67,5 +68,25 @@ impl TextTable {
         if self.more > 0 {
             line(text, format_args!(" {} more: --json FILE lists them.", count_text(self.more as u64)));
         }
+    }
+
+    /// Appends the same as an HTML table. Whatever stands in a cell is escaped.
+    pub(super) fn append_html_to(self, html: &mut String) {
+        if self.rows.is_empty() {
+            return;
+        }
+        line(html, format_args!("<div class=table><table><caption>{}</caption>", Escaped(self.title)));
+        let of_column = |column: usize| if column < self.names { "" } else { " class=n" };
+        let cells = |name: &str, cells: &[String]| -> String {
+            let cell = |(column, cell)| format!("<{name}{}>{}</{name}>", of_column(column), Escaped(cell));
+            cells.iter().map(String::as_str).enumerate().map(cell).collect()
+        };
+        line(html, format_args!("<thead><tr>{}</tr></thead><tbody>", cells("th", &self.columns)));
+        self.rows.iter().for_each(|row| line(html, format_args!("<tr>{}</tr>", cells("td", row))));
+        html.push_str("</tbody></table>");
+        if self.more > 0 {
+            line(html, format_args!("<p>{} more: --json FILE lists them.</p>", count_text(self.more as u64)));
+        }
+        html.push_str("</div>\n");
     }
 }

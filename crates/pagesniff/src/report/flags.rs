@@ -19,6 +19,8 @@ Examples:
       For scripts
   pagesniff report traces --cache-now 8GiB
       How large a cache in place of the present one would spare half of the fetches, and more
+  pagesniff report traces --html report.html
+      With charts, as one page that opens offline
   pagesniff report page_trace.bin
       A page trace that the pageserver took itself, as far as it goes
 
@@ -128,6 +130,15 @@ pub struct RawReport {
     /// Where it goes.
     #[command(flatten)]
     pub output: RawReportOutput,
+
+    /// Write findings, charts and tables as one HTML page into this file; it opens offline
+    #[arg(long, value_name = "FILE", value_parser = html_path)]
+    pub html: Option<PathBuf>,
+}
+
+/// Standard output is the text's, or that of `--json -`.
+fn html_path(typed: &str) -> Result<PathBuf, &'static str> {
+    if typed == "-" { Err("a page goes into a file; name one") } else { Ok(PathBuf::from(typed)) }
 }
 
 /// The options of a comparison.

@@ -1,4 +1,4 @@
-//! `pagesniff report` and `pagesniff compare`: traces → records in order → diagnosis → text and JSON.
+//! `pagesniff report` and `pagesniff compare`: traces → records in order → diagnosis → text, JSON and a page.
 
 mod circumstances;
 mod flags;
@@ -10,11 +10,12 @@ mod progress;
 use std::path::PathBuf;
 
 use analysis::diagnosis::{Comparison, Diagnosis, Limits, Report};
-use analysis::render::{comparison_json, comparison_text, diagnosis_json, diagnosis_text};
+use analysis::pictures::Pictures;
+use analysis::render::{comparison_json, comparison_text, diagnosis_html, diagnosis_json, diagnosis_text};
 
 pub use flags::{RawCacheSizing, RawCompare, RawReport, RawReportFilter, RawReportOutput};
 use input::Input;
-use output::Output;
+use output::{Output, Page};
 use progress::ReportProgress;
 
 use crate::run::Ended;
@@ -26,7 +27,12 @@ use crate::run::Ended;
 /// A trace cannot be read, or the report cannot be written.
 pub fn report(raw: &RawReport) -> anyhow::Result<Ended> {
     let output = Output::open(&raw.output)?;
-    let report = diagnose(&raw.traces, (&raw.filter, &raw.cache), raw.output.quiet)?;
+    let page = raw.html.as_deref().map(Page::open).transpose()?;
+    let wanted = Wanted { cache: &raw.cache, charts: page.is_some(), quiet: raw.output.quiet };
+    let (report, pictures) = diagnose(&raw.traces, &raw.filter, &wanted)?;
+    if let (Some(page), Some(pictures)) = (page, &pictures) {
+        page.write(&diagnosis_html(&report, pictures))?;
+    }
     output.write(|| diagnosis_text(&report), || Ok(diagnosis_json(&report)?))
 }
 
@@ -38,25 +44,34 @@ pub fn report(raw: &RawReport) -> anyhow::Result<Ended> {
 pub fn compare(raw: &RawCompare) -> anyhow::Result<Ended> {
     let output = Output::open(&raw.output)?;
     let of = |path: &PathBuf| {
-        diagnose(std::slice::from_ref(path), (&raw.filter, &RawCacheSizing::default()), raw.output.quiet)
+        let wanted = Wanted { cache: &RawCacheSizing::default(), charts: false, quiet: raw.output.quiet };
+        diagnose(std::slice::from_ref(path), &raw.filter, &wanted).map(|(report, _)| report)
     };
     let comparison = Comparison::new(of(&raw.before)?, of(&raw.after)?);
     output.write(|| comparison_text(&comparison), || Ok(comparison_json(&comparison)?))
 }
 
-/// The diagnosis of all these inputs together.
+/// What a diagnosis is to hold beside the report's figures, and whether its progress is told.
+struct Wanted<'a> {
+    cache: &'a RawCacheSizing,
+    charts: bool,
+    quiet: bool,
+}
+
+/// The diagnosis of all these inputs together, and what charts need where they are wanted.
 fn diagnose(
     paths: &[PathBuf],
-    (filter, cache): (&RawReportFilter, &RawCacheSizing),
-    quiet: bool,
-) -> anyhow::Result<Report> {
+    filter: &RawReportFilter,
+    wanted: &Wanted<'_>,
+) -> anyhow::Result<(Report, Option<Pictures>)> {
     let input = Input::open(paths, filter)?;
     let mut limits = Limits::REPORT;
-    limits.reuse.chunk_blocks = cache.chunk_blocks;
-    let mut diagnosis = Diagnosis::new(limits);
-    let mut progress = ReportProgress::new(!quiet, input.records());
+    limits.reuse.chunk_blocks = wanted.cache.chunk_blocks;
+    // What charts need costs time, and is collected only for a page.
+    let mut diagnosis = if wanted.charts { Diagnosis::with_pictures(limits) } else { Diagnosis::new(limits) };
+    let mut progress = ReportProgress::new(!wanted.quiet, input.records());
     let mut facts = input.feed(&mut diagnosis, &mut progress)?;
-    facts.cache_now_bytes = cache.cache_now.map(|size| size.0);
+    facts.cache_now_bytes = wanted.cache.cache_now.map(|size| size.0);
     progress.clear();
-    Ok(diagnosis.report(facts))
+    Ok((diagnosis.report(facts), diagnosis.pictures()))
 }

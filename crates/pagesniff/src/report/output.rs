@@ -1,13 +1,33 @@
-//! Where a report goes: text to standard output, JSON to a file or to standard output instead.
+//! Where a report goes: text to standard output, JSON to a file or to standard output instead, charts to a page.
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 
 use super::flags::RawReportOutput;
 use crate::run::{Ended, output_outcome};
+
+/// The page of charts, opened before the work as well.
+pub(super) struct Page {
+    path: PathBuf,
+    file: File,
+}
+
+impl Page {
+    pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
+        let file =
+            File::create(path).map_err(|error| anyhow!("--html {}: cannot be created: {error}", path.display()))?;
+        Ok(Self { path: path.to_owned(), file })
+    }
+
+    pub(super) fn write(mut self, html: &str) -> anyhow::Result<()> {
+        self.file
+            .write_all(html.as_bytes())
+            .map_err(|error| anyhow!("--html {}: writing failed: {error}", self.path.display()))
+    }
+}
 
 /// The outputs, opened before the work so that a wrong path does not cost it.
 pub(super) enum Output {

@@ -1,0 +1,155 @@
+//! Bars of classes on top of one another: by time, and by relation.
+
+use super::super::units::{count_text, time_text};
+use super::Escaped;
+use super::svg::{Figure, Plot, Scale, WIDTH, hit, legend, number_text};
+use crate::diagnosis::{RefetchCounts, Report};
+use crate::pictures::Layer;
+
+/// Relations with a bar: as many as the tables have rows.
+const MOST_BARS: usize = 15;
+
+/// How high a relation's bar is, and its row.
+const BAR: (f64, f64) = (16.0, 24.0);
+
+/// The longest name that stands beside a bar; the tables have it whole.
+const NAME_CHARS: usize = 28;
+
+/// GetPage by layer.
+fn layers_of(counts: &RefetchCounts) -> [u64; Layer::ALL.len()] {
+    Layer::ALL.map(|layer| match layer {
+        Layer::First => counts.first,
+        Layer::Redundant => counts.redundant,
+        Layer::InFlight => counts.in_flight,
+        Layer::SameContent => counts.same_content,
+        Layer::Changed => counts.changed + counts.raced + counts.contradictions,
+        Layer::Unproven => counts.unproven,
+    })
+}
+
+/// The same where the input says who asked; otherwise all in the first layer, which then has no name.
+fn stack(refetch: Option<&RefetchCounts>, getpage: u64) -> [u64; Layer::ALL.len()] {
+    refetch.map_or([getpage, 0, 0, 0, 0, 0], layers_of)
+}
+
+fn legend_of(report: &Report) -> String {
+    report.refetch.as_ref().map_or(String::new(), |_| legend(&Layer::ALL, true))
+}
+
+/// `first 12, redundant 30`.
+fn listed(counts: &[u64; Layer::ALL.len()], report: &Report) -> String {
+    if report.refetch.is_none() {
+        return String::new();
+    }
+    let some = Layer::ALL.iter().zip(counts).filter(|(_, count)| **count > 0);
+    let parts: Vec<String> = some.map(|(layer, &count)| format!("{} {}", layer.as_str(), count_text(count))).collect();
+    if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) }
+}
+
+/// GetPage a second, by class.
+pub(super) fn rate(report: &Report) -> Figure {
+    Figure {
+        id: "rate".to_owned(),
+        title: "GetPage a second over time, by class".to_owned(),
+        reading: "Each column is one span of time; its height is the rate of GetPage, its parts are their classes from \
+                  first at the bottom to unproven at the top.",
+        legend: legend_of(report),
+        content: rate_content(report).ok_or("No GetPage was seen."),
+    }
+}
+
+fn rate_content(report: &Report) -> Option<(Plot, String)> {
+    let spans = &report.over_time.spans;
+    let seconds = report.over_time.span_ns as f64 / 1e9;
+    let most = spans.iter().map(|span| span.getpage).max().filter(|&most| most > 0)?;
+    let plot = Plot::of_height(230.0);
+    let y = Scale { values: (0.0, most as f64 / seconds), places: (plot.bottom(), plot.top), is_log: false };
+    let width = plot.width / spans.len() as f64;
+    let mut marks: String = y.ticks().iter().map(|&rate| plot.tick_y(y.at(rate), &number_text(rate))).collect();
+    let times: Vec<u64> = spans.iter().map(|span| span.time_ns).collect();
+    marks.push_str(&time_ticks(&plot, &times));
+    let mut paths = [const { String::new() }; Layer::ALL.len()];
+    let mut hits = String::new();
+    for (place, span) in spans.iter().enumerate() {
+        let x = plot.left + place as f64 * width;
+        let counts = stack(span.refetch.as_ref(), span.getpage);
+        let mut sum = 0u64;
+        for (path, &count) in paths.iter_mut().zip(&counts).filter(|(_, count)| **count > 0) {
+            let below = y.at(sum as f64 / seconds);
+            sum += count;
+            let height = below - y.at(sum as f64 / seconds);
+            path.push_str(&format!("M{x:.1} {below:.2}v{:.2}h{width:.2}v{height:.2}z", -height));
+        }
+        if span.getpage > 0 {
+            let rate = number_text(span.getpage as f64 / seconds);
+            let text = format!("{}: {rate} GetPage/s{}", time_text(span.time_ns), listed(&counts, report));
+            hits.push_str(&hit(&text, (x, plot.top, width, plot.height)));
+        }
+    }
+    for (place, path) in paths.iter().enumerate().filter(|(_, path)| !path.is_empty()) {
+        marks.push_str(&format!("<path class=m fill=url(#p{place}) d=\"{path}\"/>\n"));
+    }
+    marks.push_str(&plot.names(&time_name(&times), "GetPage / s"));
+    Some((plot, marks + &hits))
+}
+
+/// Five times along an axis whose columns begin at these.
+pub(super) fn time_ticks(plot: &Plot, begins: &[u64]) -> String {
+    let is_days = begins.last().zip(begins.first()).is_some_and(|(last, first)| last - first > 86_400_000_000_000);
+    let each = begins.len().div_ceil(5).max(1);
+    let tick = |(place, &time): (usize, &u64)| {
+        let x = plot.left + plot.width * place as f64 / begins.len() as f64;
+        let text = time_text(time);
+        let label = text.get(if is_days { 5..16 } else { 11..23 }).unwrap_or(&text).replace('T', " ");
+        plot.tick_x(x, &label)
+    };
+    begins.iter().enumerate().step_by(each).map(tick).collect()
+}
+
+/// The name of an axis of time, with the day on which it begins.
+pub(super) fn time_name(begins: &[u64]) -> String {
+    let first = begins.first().map_or(String::new(), |&time| time_text(time));
+    format!("time (UTC), from {}", first.get(..10).unwrap_or("-"))
+}
+
+/// GetPage of the busiest relations, by class.
+pub(super) fn relations(report: &Report) -> Figure {
+    Figure {
+        id: "relations".to_owned(),
+        title: "GetPage by relation and class".to_owned(),
+        reading: "Each bar is one fork of a relation, the busiest first; its parts are the classes from first at the left \
+                  to unproven at the right.",
+        legend: legend_of(report),
+        content: relations_content(report).ok_or("No GetPage was seen."),
+    }
+}
+
+fn relations_content(report: &Report) -> Option<(Plot, String)> {
+    let rows: Vec<_> = report.relations.iter().filter(|row| row.getpage > 0).take(MOST_BARS).collect();
+    let most = rows.iter().map(|row| row.getpage).max()?;
+    let plot = Plot { left: 210.0, top: 6.0, width: WIDTH - 210.0 - 20.0, height: BAR.1 * rows.len() as f64 };
+    let x = Scale { values: (0.0, most as f64), places: (plot.left, plot.right()), is_log: false };
+    let mut marks: String = x.ticks().iter().map(|&count| plot.tick_x(x.at(count), &number_text(count))).collect();
+    let mut hits = String::new();
+    for (place, row) in rows.iter().enumerate() {
+        let top = plot.top + place as f64 * BAR.1;
+        let name = row.rel.as_deref().unwrap_or("(further relations)");
+        let short: String = name.chars().take(NAME_CHARS).collect();
+        let (text_x, text_y) = (plot.left - 8.0, top + 16.0);
+        marks.push_str(&format!("<text class=y x={text_x:.1} y={text_y:.1}>{}</text>\n", Escaped(&short)));
+        let counts = stack(row.refetch.as_ref(), row.getpage);
+        let mut sum = 0u64;
+        for (layer, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let from = x.at(sum as f64);
+            sum += count;
+            let (top, height, width) = (top + (BAR.1 - BAR.0) / 2.0, BAR.0, x.at(sum as f64) - from);
+            marks.push_str(&format!(
+                "<rect class=m fill=url(#p{layer}) x={from:.1} y={top:.1} width={width:.2} height={height:.1} />\n"
+            ));
+        }
+        let text = format!("{name}: {} GetPage{}", count_text(row.getpage), listed(&counts, report));
+        hits.push_str(&hit(&text, (plot.left, top, plot.width, BAR.1)));
+    }
+    marks.push_str(&plot.names("GetPage", ""));
+    Some((plot, marks + &hits))
+}
