@@ -1,0 +1,155 @@
+//! The page of `pagesniff report --html` in a real browser: nothing is loaded, nothing fails, every chart has its marks.
+//!
+//! Where chromedriver is missing these tests say so and do nothing; with `PAGESNIFF_REQUIRE_BROWSER=1` they fail instead.
+
+#[path = "../harness/mod.rs"]
+#[allow(dead_code, reason = "shared with the other tests, which use the rest")]
+mod harness;
+mod webdriver;
+
+use std::path::PathBuf;
+
+use harness::Dir;
+use trafficgen::compose::compose_into;
+use trafficgen::golden::Golden;
+use webdriver::Browser;
+
+/// Requests that give every chart something: repeats, several relations, a standby, depth.
+const TRAFFIC: &str = "--pattern zipf --connections 8 --requests 6000 --pages 600 --also basebackup";
+
+const CHARTS: [&str; 11] = [
+    "rate",
+    "relations",
+    "blocks0",
+    "blocks1",
+    "blocks2",
+    "blocks3",
+    "popularity",
+    "latency",
+    "latency-share",
+    "wait-service",
+    "depth",
+];
+
+/// The keys' code points in the WebDriver protocol.
+const RIGHT: char = '\u{e014}';
+const UP: char = '\u{e013}';
+const ESCAPE: char = '\u{e00c}';
+
+/// The report of composed traffic as a page.
+fn page() -> (Dir, PathBuf) {
+    let directory = Dir::new();
+    let mut capture = Vec::new();
+    let options = Golden { name: "page", purpose: "", options: TRAFFIC }.parse("-".into()).unwrap();
+    compose_into(&mut capture, options).unwrap();
+    directory.write("capture.pcap", &capture);
+    assert_eq!(directory.run("--read capture.pcap --out traces --quiet").status, 0);
+    let ended = directory.run("report traces --html page.html --quiet");
+    assert_eq!((ended.status, ended.stderr.as_str()), (0, ""));
+    assert!(ended.stdout.contains("GetPage"), "the text is printed as well: {}", ended.stdout);
+    let path = directory.path("page.html");
+    (directory, path)
+}
+
+#[test]
+fn the_page_loads_nothing_and_every_chart_has_marks() {
+    let Some(browser) = Browser::start() else { return };
+    let (_directory, path) = page();
+    browser.requests();
+    browser.open(&path);
+    let file = format!("file://{}", path.display());
+    let others: Vec<String> =
+        browser.requests().into_iter().filter(|url| *url != file && !url.starts_with("data:")).collect();
+    assert_eq!((others, browser.console()), (vec![], vec![]));
+    for chart in CHARTS {
+        let marks = browser.run(&format!("return document.querySelectorAll('#{chart} svg .m').length"));
+        let size = browser.run(&format!(
+            "return [...document.querySelectorAll('#{chart} svg .m')].every((mark) => {{
+                 const box = mark.getBoundingClientRect(); return box.width > 0 && box.height > 0; }})"
+        ));
+        assert!(marks.as_u64().unwrap() > 0 && size == true, "{chart}: {marks} marks");
+        let label = browser.run(&format!("return document.querySelector('#{chart} .chart svg').ariaLabel"));
+        assert!(label.as_str().unwrap().len() > 40, "{chart}: {label}");
+    }
+    assert_eq!(browser.run("return document.querySelectorAll('figure').length"), CHARTS.len());
+    let cells = browser.run("return JSON.parse(document.getElementById('blocks0-data').textContent).cells.length");
+    assert!(cells.as_u64().unwrap() > 400, "{cells}");
+    let beyond = browser.run("return document.documentElement.scrollWidth - innerWidth");
+    assert!(beyond.as_i64().unwrap() <= 0, "the page is wider than a laptop's screen by {beyond}");
+}
+
+/// What the test above rests on: a request and an error are seen where there are some.
+#[test]
+fn the_browser_tells_requests_and_errors() {
+    let Some(browser) = Browser::start() else { return };
+    let directory = Dir::new();
+    let bad =
+        b"<!doctype html><link rel=icon href='data:,'><img src='http://127.0.0.1:9/x.png'><script>nothing()</script>";
+    directory.write("bad.html", bad);
+    browser.open(&directory.path("bad.html"));
+    assert!(browser.requests().iter().any(|url| url == "http://127.0.0.1:9/x.png"));
+    assert!(browser.console().iter().any(|message| message.contains("nothing is not defined")));
+}
+
+#[test]
+fn values_are_told_under_the_pointer_and_by_keys() {
+    let Some(browser) = Browser::start() else { return };
+    let (_directory, path) = page();
+    browser.open(&path);
+    let tip = || browser.run("const tip = document.getElementById('tip'); return tip.hidden ? null : tip.textContent");
+    assert!(tip().is_null());
+    for (chart, expected) in [
+        ("rate", "GetPage/s: first "),
+        ("relations", "1663/16384/"),
+        ("blocks0", "block"),
+        ("popularity", "% of all"),
+        ("latency", "s from 2026-"),
+        ("latency-share", "% within "),
+        ("wait-service", "p50 "),
+        ("depth", "in flight: "),
+    ] {
+        browser.hover(&format!("#{chart} .hit:nth-last-of-type(2)"));
+        let told = tip();
+        assert!(told.as_str().is_some_and(|told| told.contains(expected)), "{chart}: {told}");
+    }
+    browser.run("document.querySelector('#blocks0 .chart svg').focus()");
+    browser.press(&[RIGHT, UP]);
+    let told = tip();
+    assert!(told.as_str().is_some_and(|told| told.contains(" from 2026-") && told.contains("GetPage")), "{told}");
+    browser.run("document.querySelector('#depth .chart svg').focus()");
+    browser.press(&[RIGHT]);
+    let first = tip();
+    browser.press(&[RIGHT]);
+    assert!(first.as_str().is_some_and(|first| first.starts_with("1 in flight")) && tip() != first, "{first}");
+    browser.press(&[ESCAPE]);
+    assert!(tip().is_null());
+    assert_eq!(browser.console(), Vec::<String>::new());
+}
+
+#[test]
+fn colours_follow_the_reader_and_paper_is_light() {
+    let Some(browser) = Browser::start() else { return };
+    let (_directory, path) = page();
+    browser.open(&path);
+    let colours = |medium, scheme| {
+        browser.emulate(medium, scheme);
+        browser.run(
+            "const of = (selector, name) => getComputedStyle(document.querySelector(selector))[name];
+             return [of('body', 'backgroundColor'), of('body', 'color'), of('#blocks0 .m path', 'fill')].join(' ')",
+        )
+    };
+    let (light, dark, print) = (colours("screen", "light"), colours("screen", "dark"), colours("print", "dark"));
+    assert!(light.as_str().unwrap().starts_with("rgb(255, 255, 255)"), "{light}");
+    assert!(dark.as_str().unwrap().starts_with("rgb(20, 23, 27)"), "{dark}");
+    assert!(print.as_str().unwrap().starts_with("rgb(255, 255, 255) rgb(0, 0, 0)"), "{print}");
+}
+
+#[test]
+fn a_page_that_cannot_be_written_is_said_before_the_work() {
+    let directory = Dir::new();
+    let ended = directory.run("report nowhere --html missing/page.html");
+    assert_eq!((ended.status, ended.stdout.as_str()), (1, ""));
+    assert!(ended.stderr.contains("--html missing/page.html: cannot be created"), "{}", ended.stderr);
+    let ended = directory.run("report nowhere --html -");
+    assert_eq!(ended.status, 2, "{}", ended.stderr);
+}
