@@ -112,11 +112,11 @@ fn values_are_told_under_the_pointer_and_by_keys() {
         let told = tip();
         assert!(told.as_str().is_some_and(|told| told.contains(expected)), "{chart}: {told}");
     }
-    browser.run("document.querySelector('#blocks0 .chart svg').focus()");
+    browser.focus("#blocks0 .chart svg");
     browser.press(&[RIGHT, UP]);
     let told = tip();
     assert!(told.as_str().is_some_and(|told| told.contains(" from 2026-") && told.contains("GetPage")), "{told}");
-    browser.run("document.querySelector('#depth .chart svg').focus()");
+    browser.focus("#depth .chart svg");
     browser.press(&[RIGHT]);
     let first = tip();
     browser.press(&[RIGHT]);
@@ -152,4 +152,18 @@ fn a_page_that_cannot_be_written_is_said_before_the_work() {
     assert!(ended.stderr.contains("--html missing/page.html: cannot be created"), "{}", ended.stderr);
     let ended = directory.run("report nowhere --html -");
     assert_eq!(ended.status, 2, "{}", ended.stderr);
+}
+
+#[test]
+fn a_page_trace_has_no_classes_and_its_empty_charts_say_why() {
+    let (directory, _) = page();
+    let exported = directory.command("export traces --to page-trace").output().unwrap();
+    directory.write("page_trace.bin", &exported.stdout);
+    assert_eq!(directory.run("report page_trace.bin --html bare.html --quiet").status, 0);
+    let bare = std::fs::read_to_string(directory.path("bare.html")).unwrap();
+    let charts = bare.split_once("<h2>Charts</h2>").unwrap().1.split_once("<h2>Tables</h2>").unwrap().0;
+    for word in ["by class", "and class", "is the class", "their classes", "redundant"] {
+        assert!(!charts.contains(word), "{word}");
+    }
+    assert_eq!(charts.matches("<p class=none>").count(), 4, "two of latency, waiting, depth");
 }

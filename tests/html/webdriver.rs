@@ -14,6 +14,10 @@ use tempfile::TempDir;
 /// Longer than any step takes on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
+/// Scrolling is told to the page with the next frame, and takes away what is told under the pointer: a test that did not
+/// wait for it would at times find nothing.
+const SETTLED: &str = "return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))";
+
 /// One browser, which ends with the test.
 pub(crate) struct Browser {
     driver: Child,
@@ -81,12 +85,17 @@ impl Browser {
         let place = self.run(&format!(
             "const found = document.querySelector({selector:?}); found.scrollIntoView({{ block: 'center' }});
              const box = found.getBoundingClientRect();
-             return [Math.round(box.x + box.width / 2), Math.round(box.y + box.height / 2)];"
+             {SETTLED}.then(() => [Math.round(box.x + box.width / 2), Math.round(box.y + box.height / 2)]);"
         ));
         let to = |x: &Value, y: &Value| json!({ "type": "pointerMove", "duration": 0, "x": x, "y": y });
         let actions = json!([{ "type": "pointer", "id": "mouse", "parameters": { "pointerType": "mouse" },
                                "actions": [to(&json!(1), &json!(1)), to(&place[0], &place[1])] }]);
         self.command("actions", &json!({ "actions": actions }));
+    }
+
+    /// Gives what a selector finds first the focus.
+    pub(crate) fn focus(&self, selector: &str) {
+        self.run(&format!("document.querySelector({selector:?}).focus(); {SETTLED};"));
     }
 
     /// Presses and releases keys, one after the other.

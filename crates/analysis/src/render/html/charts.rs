@@ -22,7 +22,7 @@ pub(super) fn popularity(report: &Report, pictures: &Pictures) -> Figure {
         id: "popularity".to_owned(),
         title,
         reading: "The pages of each compute in order of how often it asked for them, both axes in equal ratios: a steep line \
-                  means that a small cache holds most, a level one that all pages are alike.",
+                  means that a small cache holds most, a level one that all pages are alike.".into(),
         legend: String::new(),
         content: popularity_content(pictures).ok_or("No page could be followed."),
     }
@@ -58,8 +58,10 @@ pub(super) fn latency_share(pictures: &Pictures) -> Figure {
     Figure {
         id: "latency-share".to_owned(),
         title: "Share of GetPage answered within a time".to_owned(),
-        reading: "The height of the line is the share of answers that began within the time below it; it is exact at the \
-                  points, which are at most a quarter apart.",
+        reading:
+            "The height of the line is the share of answers that began within the time below it; it is exact at the \
+                  points, which are at most a quarter apart."
+                .into(),
         legend: String::new(),
         content: share_content(pictures)
             .ok_or("No latency of a GetPage is known: page traces have none, nor have answers that were not seen."),
@@ -137,7 +139,7 @@ pub(super) fn wait_and_service(report: &Report) -> Figure {
         title: "Waiting and service, by kind of request".to_owned(),
         reading: "Waiting is the time behind earlier requests of the same connection, service the rest of the latency; \
                   where waiting lies further right than service, connections are the bottleneck. Zero stands at the left \
-                  edge.",
+                  edge.".into(),
         legend: format!("<ul class=legend>{}</ul>\n", shapes.concat()),
         content: wait_content(report).ok_or("The input has no latencies whose requests are certain."),
     }
@@ -191,8 +193,10 @@ pub(super) fn depth(pictures: &Pictures) -> Figure {
     Figure {
         id: "depth".to_owned(),
         title: "Requests in flight on a connection when one arrives".to_owned(),
-        reading: "Each bar counts the requests that found so many in flight on their connection, themselves included; bars \
-                  at the right mean deep prefetching.",
+        reading:
+            "Each bar counts the requests that found so many in flight on their connection, themselves included; bars \
+                  at the right mean deep prefetching."
+                .into(),
         legend: String::new(),
         content: depth_content(pictures).ok_or("No depth is known: page traces do not tell connections apart."),
     }

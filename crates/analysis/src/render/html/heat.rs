@@ -41,12 +41,24 @@ pub(super) fn blocks((place, map): (usize, &BlockMap), pictures: &Pictures, laye
     let content = view.content(pictures).ok_or("No GetPage of this relation was seen.");
     Figure {
         title: format!("Blocks of {} over time ({} GetPage)", map.relation, count_text(map.requests)),
-        reading: "Each cell is a range of blocks during a span of time, stronger where more was asked for; its colour is the \
-                  class of most of its GetPage. Lines that rise are scans, level ones are pages that stay hot.",
+        reading: reading(layers, pictures.unmapped).into(),
         legend: legend(layers, false),
         content,
         id,
     }
+}
+
+/// How to read a map, and what no map shows.
+fn reading(layers: &[Layer], unmapped: u64) -> String {
+    let class = if layers.is_empty() { "" } else { "; its colour is the class of most of its GetPage" };
+    let missing = match unmapped {
+        0 => String::new(),
+        _ => format!(" {} GetPage are of relations beyond the bound and on no map.", count_text(unmapped)),
+    };
+    format!(
+        "Each cell is a range of blocks during a span of time, stronger where more was asked for{class}. Lines that rise \
+         are scans, level ones are pages that stay hot.{missing}"
+    )
 }
 
 /// In place of maps where there are none.
@@ -54,7 +66,7 @@ pub(super) fn no_map() -> Figure {
     Figure {
         id: "blocks0".to_owned(),
         title: "Blocks over time".to_owned(),
-        reading: "",
+        reading: "".into(),
         legend: String::new(),
         content: Err("No GetPage was seen."),
     }
@@ -85,7 +97,8 @@ pub(super) fn latency(pictures: &Pictures) -> Figure {
         id: "latency".to_owned(),
         title: "Latency of GetPage over time".to_owned(),
         reading: "Each cell is a range of latencies during a span of time, stronger where more answers took so long; \
-                  equal distances are equal ratios.",
+                  equal distances are equal ratios."
+            .into(),
         legend: String::new(),
         content: content
             .ok_or("No latency of a GetPage is known: page traces have none, nor have answers that were not seen."),
@@ -168,5 +181,17 @@ impl View<'_> {
         // Within a script element only `<` could end it.
         let data = data.to_string().replace('<', "\\u003c");
         format!("<script type=application/json id={}-data>{data}</script>\n", self.id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_map_names_classes_only_where_there_are_some_and_says_what_is_on_none() {
+        let (with, without) = (reading(&Layer::ALL, 0), reading(&[], 1234));
+        assert!(with.contains("class") && !with.contains("on no map"), "{with}");
+        assert!(!without.contains("class") && without.contains("1,234 GetPage are of relations beyond"), "{without}");
     }
 }

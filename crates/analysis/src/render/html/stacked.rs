@@ -36,6 +36,11 @@ fn legend_of(report: &Report) -> String {
     report.refetch.as_ref().map_or(String::new(), |_| legend(&Layer::ALL, true))
 }
 
+/// Classes are named only where there are some.
+fn titled(what: &str, by_class: &str, report: &Report) -> String {
+    format!("{what}{}", if report.refetch.is_some() { by_class } else { "" })
+}
+
 /// `first 12, redundant 30`.
 fn listed(counts: &[u64; Layer::ALL.len()], report: &Report) -> String {
     if report.refetch.is_none() {
@@ -50,9 +55,15 @@ fn listed(counts: &[u64; Layer::ALL.len()], report: &Report) -> String {
 pub(super) fn rate(report: &Report) -> Figure {
     Figure {
         id: "rate".to_owned(),
-        title: "GetPage a second over time, by class".to_owned(),
-        reading: "Each column is one span of time; its height is the rate of GetPage, its parts are their classes from \
-                  first at the bottom to unproven at the top.",
+        title: titled("GetPage a second over time", ", by class", report),
+        reading: match report.refetch {
+            Some(_) => {
+                "Each column is one span of time; its height is the rate of GetPage, its parts are their classes from \
+                 first at the bottom to unproven at the top."
+            }
+            None => "Each column is one span of time; its height is the rate of GetPage.",
+        }
+        .into(),
         legend: legend_of(report),
         content: rate_content(report).ok_or("No GetPage was seen."),
     }
@@ -116,9 +127,15 @@ pub(super) fn time_name(begins: &[u64]) -> String {
 pub(super) fn relations(report: &Report) -> Figure {
     Figure {
         id: "relations".to_owned(),
-        title: "GetPage by relation and class".to_owned(),
-        reading: "Each bar is one fork of a relation, the busiest first; its parts are the classes from first at the left \
-                  to unproven at the right.",
+        title: titled("GetPage by relation", " and class", report),
+        reading: match report.refetch {
+            Some(_) => {
+                "Each bar is one fork of a relation, the busiest first; its parts are the classes from first at the left \
+                 to unproven at the right."
+            }
+            None => "Each bar is one fork of a relation, the busiest first.",
+        }
+        .into(),
         legend: legend_of(report),
         content: relations_content(report).ok_or("No GetPage was seen."),
     }

@@ -1,5 +1,7 @@
 //! What every chart is made of: its frame, its axes, and the words around it.
 
+use std::borrow::Cow;
+
 use super::super::text_table::line;
 use super::Escaped;
 use crate::pictures::Layer;
@@ -135,7 +137,7 @@ pub(super) struct Figure {
     /// What is seen.
     pub(super) title: String,
     /// How to read it, in a sentence.
-    pub(super) reading: &'static str,
+    pub(super) reading: Cow<'static, str>,
     /// What colours stand for.
     pub(super) legend: String,
     /// Its frame and its marks, or why there are none.
