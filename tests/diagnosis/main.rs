@@ -7,6 +7,7 @@ mod outputs;
 mod page_traces;
 mod planted;
 mod session;
+mod sql;
 
 use harness::{Dir, Ended};
 use serde_json::Value;

@@ -144,7 +144,11 @@ impl Planter {
 
 /// The whole session. The compute starts, works, and starts anew.
 fn planted() -> (Session, Planted) {
-    let mut planter = Planter { session: Session::new(), planted: Planted::default(), next_block: 0 };
+    planted_in(Session::new())
+}
+
+fn planted_in(session: Session) -> (Session, Planted) {
+    let mut planter = Planter { session, planted: Planted::default(), next_block: 0 };
     planter.session.basebackup();
     let [a, b, stale, knowing, standby] = [0; 5].map(|_| planter.session.open());
     planter.primary(a, b);
@@ -160,6 +164,11 @@ fn planted() -> (Session, Planted) {
     planter.ask(restarted, 3, (MAX, L + 10), OLD);
     planter.planted.r1 += 1;
     (planter.session, planter.planted)
+}
+
+/// The session of one tenant alone.
+pub(crate) fn session_of_tenant(tenant: u32) -> Session {
+    planted_in(Session::of_tenant(tenant)).0
 }
 
 fn count(report: &Value, name: &str) -> u64 {

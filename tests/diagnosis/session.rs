@@ -70,7 +70,12 @@ pub(crate) struct Session {
 
 impl Session {
     pub(crate) fn new() -> Self {
-        let owner = trafficgen::model::owner(0, 0);
+        Self::of_tenant(0)
+    }
+
+    /// A session of another tenant. Addresses and times are the same.
+    pub(crate) fn of_tenant(tenant: u32) -> Self {
+        let owner = trafficgen::model::owner(tenant, 0);
         Self { owner, connections: Vec::new(), said: Vec::new(), now: BEGIN_NS }
     }
 
