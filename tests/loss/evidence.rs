@@ -10,7 +10,9 @@ use std::net::SocketAddr;
 
 use decode::Packet;
 use decode::wire::{Segment, WireEnd};
+use record::Timestamp;
 
+use crate::overtaken::Overtaken;
 use crate::tape::each_segment;
 
 /// One data segment whose bytes came again later.
@@ -23,13 +25,11 @@ struct Repeated {
 }
 
 /// One data segment that came after others which it should have preceded.
-struct Overtaken {
+struct Late {
     from: SocketAddr,
     to: SocketAddr,
     mark: (u64, u32),
-    seq: u32,
-    /// When the first one overtook it.
-    since_ns: u64,
+    overtaken: Overtaken,
 }
 
 /// So many segments back a repetition, or what overtook, is looked for: several windows of these captures.
@@ -41,7 +41,7 @@ type Sent = (u32, u32, (u64, u32));
 /// The retransmissions and the disorder of a whole capture.
 pub(crate) struct Retransmissions {
     repeated: Vec<Repeated>,
-    overtaken: Vec<Overtaken>,
+    overtaken: Vec<Late>,
 }
 
 fn address(end: WireEnd) -> SocketAddr {
@@ -77,7 +77,8 @@ impl Retransmissions {
             let by =
                 earlier[earlier.len().saturating_sub(RECENT)..].iter().find(|(other, _, _)| is_before(seq, *other));
             if let Some(&(_, _, (since_ns, _))) = by {
-                overtaken.push(Overtaken { from, to, mark, seq, since_ns });
+                let (since, until) = (Timestamp(since_ns), packets[at].time);
+                overtaken.push(Late { from, to, mark, overtaken: Overtaken { seq, since, until } });
             }
             earlier.push((seq, end, mark));
         });
@@ -95,24 +96,22 @@ impl Retransmissions {
         ends
     }
 
-    /// Those where an overtaken segment is missing, and so is every duplicate acknowledgement from when it was missed.
+    /// Those where an overtaken segment is missing, and so is every acknowledgement that told of it.
     fn unseen_disorder(&self, packets: &[Packet<'_>], marks: &HashSet<(u64, u32)>) -> HashSet<SocketAddr> {
-        let lost: Vec<&Overtaken> =
-            self.overtaken.iter().filter(|overtaken| !marks.contains(&overtaken.mark)).collect();
+        let lost: Vec<&Late> = self.overtaken.iter().filter(|late| !marks.contains(&late.mark)).collect();
         let mut is_reported = vec![false; lost.len()];
         if lost.is_empty() {
             return HashSet::new();
         }
         each_segment(packets, |at, segment| {
-            let (from, to, time) = (address(segment.source), address(segment.destination), packets[at].time.0);
-            for (overtaken, is_reported) in lost.iter().zip(&mut is_reported) {
-                let is_within = (overtaken.since_ns..=overtaken.mark.0).contains(&time);
-                let is_answer = (overtaken.from, overtaken.to) == (to, from) && segment.payload_len == 0;
-                *is_reported |= is_within && is_answer && segment.sacks && segment.ack == overtaken.seq;
+            let (from, to, time) = (address(segment.source), address(segment.destination), packets[at].time);
+            for (late, is_reported) in lost.iter().zip(&mut is_reported) {
+                let is_answer = (late.from, late.to) == (to, from);
+                *is_reported |= is_answer && late.overtaken.is_told_by(segment.ack, segment.sacks, time);
             }
         });
         let unreported = lost.iter().zip(is_reported).filter(|(_, is_reported)| !is_reported);
-        unreported.flat_map(|(overtaken, _)| [overtaken.from, overtaken.to]).collect()
+        unreported.flat_map(|(late, _)| [late.from, late.to]).collect()
     }
 
     /// Those where a later copy of a segment is there without its first one, and without an acknowledgement before that copy.

@@ -7,6 +7,9 @@ mod clean;
 mod composed;
 mod deletion;
 mod evidence;
+#[allow(unreachable_pub, reason = "the fuzz targets share it")]
+#[path = "../../crates/fuzz/src/evidence.rs"]
+mod overtaken;
 mod reshape;
 mod rng;
 mod tally;

@@ -10,7 +10,7 @@ mod fuzz;
 mod syn;
 
 // Under the names by which the targets know one another.
-use fuzz::{input, possible, run, segment};
+use fuzz::{evidence, input, possible, run, segment};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -52,6 +52,14 @@ fn every_case_that_once_went_wrong_goes_right() {
     }
     let replayed: BTreeSet<&str> = replayed.iter().map(String::as_str).collect();
     assert_eq!(replayed, described, "the cases, and those that README.md describes");
+}
+
+/// Otherwise these would be faults, and the case would hold nothing.
+#[test]
+fn what_nothing_tells_any_more_is_counted_apart() {
+    let case = |name: &str| fs::read(root().join("tests/regressions/cases").join(name)).unwrap();
+    assert_eq!(fuzz::pagestream::untold(&case("pagestream-overtaken-without-a-trace")), 3);
+    assert_eq!(fuzz::pagestream::untold(&case("pagestream-late-behind-its-acknowledgement")), 0);
 }
 
 #[test]

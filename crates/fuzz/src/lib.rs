@@ -14,6 +14,7 @@
 
 pub mod capture_files;
 pub mod decoder;
+pub mod evidence;
 pub mod frames;
 pub mod input;
 pub mod packets;

@@ -3,9 +3,12 @@
 //! A packet that is lost *before* the tap is sent again and passes late, as the network does it. One that the *capture* drops has
 //! passed, is acknowledged, and is never seen.
 
+use std::ops::Range;
+
 use record::Timestamp;
 
 use super::session::Session;
+use crate::evidence::Overtaken;
 use crate::segment::{ACK, FIN, Header, MAX_PAYLOAD_BYTES, Owned, RST, SYN};
 
 /// When the connection begins.
@@ -59,6 +62,13 @@ struct Passed {
     time: Timestamp,
     ip_id: u16,
     fate: Fate,
+}
+
+impl Passed {
+    /// Where its bytes lie in the stream.
+    fn range(&self) -> Range<usize> {
+        self.offset..self.offset + self.len
+    }
 }
 
 /// One direction.
@@ -212,24 +222,50 @@ impl Tap {
 
     /// When the byte at `offset` first passed.
     pub fn passed_at(&self, is_from_client: bool, offset: usize) -> Option<Timestamp> {
-        let holds = |passed: &&Passed| {
-            passed.is_from_client == is_from_client && (passed.offset..passed.offset + passed.len).contains(&offset)
-        };
+        let holds = |passed: &&Passed| passed.is_from_client == is_from_client && passed.range().contains(&offset);
         self.passed.iter().filter(holds).map(|passed| passed.time).min()
     }
 
     /// When everything up to `end` had passed; `None` where some of it never did.
     pub fn deliverable_at(&self, is_from_client: bool, end: usize) -> Option<Timestamp> {
+        self.deliverable_without(is_from_client, end, &[])
+    }
+
+    /// The same as it would have been had the pieces in `without` passed in order.
+    pub fn deliverable_without(&self, is_from_client: bool, end: usize, without: &[Range<usize>]) -> Option<Timestamp> {
         let mut latest = START;
         let mut offset = 0;
         while offset < end {
-            latest = latest.max(self.passed_at(is_from_client, offset)?);
-            let holds = |passed: &&Passed| {
-                passed.is_from_client == is_from_client && (passed.offset..passed.offset + passed.len).contains(&offset)
-            };
-            offset = self.passed.iter().filter(holds).map(|passed| passed.offset + passed.len).min()?;
+            let passed_at = self.passed_at(is_from_client, offset)?;
+            if !without.iter().any(|piece| piece.contains(&offset)) {
+                latest = latest.max(passed_at);
+            }
+            let holds = |passed: &&Passed| passed.is_from_client == is_from_client && passed.range().contains(&offset);
+            offset = self.passed.iter().filter(holds).map(|passed| passed.range().end).min()?;
         }
         Some(latest)
+    }
+
+    /// The overtaken segments of which the capture has no copy and no acknowledgement that tells of them.
+    pub fn untold(&self, is_from_client: bool, missed: usize) -> Vec<Range<usize>> {
+        let is_captured = |at: usize| at >= missed && !self.passed[at].fate.is_dropped;
+        let mut untold = Vec::new();
+        for (at, piece) in self.passed.iter().enumerate() {
+            let is_ahead = |other: &&Passed| other.is_from_client == is_from_client && other.offset > piece.offset;
+            let first = self.passed[..at].iter().find(|other| other.len > 0 && is_ahead(other));
+            let Some(first) = first.filter(|_| piece.is_from_client == is_from_client && piece.len > 0) else {
+                continue;
+            };
+            let overtaken = Overtaken { seq: piece.offset as u32, since: first.time, until: piece.time };
+            let tells = |other: &Passed| match other.is_from_client == is_from_client {
+                true => other.range().start < piece.range().end && piece.range().start < other.range().end,
+                false => overtaken.is_told_by(other.ack as u32, other.has_sack, other.time),
+            };
+            if !self.passed.iter().enumerate().any(|(at, other)| is_captured(at) && tells(other)) {
+                untold.push(piece.range());
+            }
+        }
+        untold
     }
 
     /// What the capture has, without the first `missed` packets that passed.
