@@ -38,8 +38,8 @@ fn on_loopback_every_request_is_a_record_of_its_own() {
         let truth = traffic.drive();
         let ended = sniffer.stop("INT");
         assert_eq!(ended.status, 0, "{iface} {address}: {}", ended.stderr);
-        truth.assert_complete(&ended.stdout);
         assert!(ended.stderr.contains("Complete: "), "{}", ended.stderr);
+        truth.assert_complete(&ended.stdout);
     }
 }
 
@@ -223,12 +223,8 @@ fn what_the_kernel_drops_is_counted_and_told() {
     let traffic = Traffic::listen(LOOPBACK);
     let dir = Dir::new();
     let port = traffic.port();
-    let sniffer = Sniffer::start(
-        &dir,
-        &format!(
-            "--iface lo --port {port} --buffer-size 1MiB --format jsonl --page-hash --max-loss 0 --summary s.json"
-        ),
-    );
+    let arguments = format!("--iface lo --port {port} --format jsonl --page-hash --max-loss 0 --summary s.json");
+    let sniffer = Sniffer::start_with_buffer(&dir, &arguments, "1MiB");
     signal(sniffer.id(), "STOP");
     let truth = traffic.drive();
     signal(sniffer.id(), "CONT");

@@ -7,6 +7,9 @@ use std::time::Duration;
 
 use crate::harness::{Dir, Ended};
 
+/// All traffic of a test, as often as loopback shows it, finds room: nothing is dropped on a machine that does other things.
+const BUFFER_SIZE: &str = "256MiB";
+
 /// A process that does not outlive its test.
 struct Guarded(Child);
 
@@ -27,7 +30,12 @@ pub(crate) struct Sniffer {
 impl Sniffer {
     /// Starts it, and waits until it captures.
     pub(crate) fn start(dir: &Dir, arguments: &str) -> Self {
-        let mut child = dir.piped(arguments);
+        Self::start_with_buffer(dir, arguments, BUFFER_SIZE)
+    }
+
+    /// The same with another size of the kernel's buffer.
+    pub(crate) fn start_with_buffer(dir: &Dir, arguments: &str, size: &str) -> Self {
+        let mut child = dir.piped(&format!("{arguments} --buffer-size {size}"));
         let stderr = read_on(ready(&mut child));
         let stdout = read_on(child.stdout.take().unwrap());
         Self { child: Guarded(child), stdout, stderr }
