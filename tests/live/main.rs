@@ -240,13 +240,25 @@ fn what_the_kernel_drops_is_counted_and_told() {
 
 #[test]
 fn an_interface_that_vanishes_ends_the_run_with_all_that_came_before() {
+    assert_that_it_ends_without_its_interface(Pair::unplug);
+}
+
+#[test]
+fn an_interface_that_vanishes_while_it_is_down_ends_the_run_too() {
+    assert_that_it_ends_without_its_interface(|pair| {
+        pair.set_down();
+        pair.unplug();
+    });
+}
+
+fn assert_that_it_ends_without_its_interface(take_away: impl Fn(&Pair)) {
     let Some(pair) = Pair::new() else { return };
     let traffic = Traffic::listen_in(&pair.server, &format!("{}:6400", Pair::SERVER_ADDRESS));
     let dir = Dir::new();
     let place = format!("--iface {} --netns {}", Pair::IFACE, pair.server.name());
     let sniffer = Sniffer::start(&dir, &format!("{place} --format jsonl --page-hash --summary s.json"));
     let truth = traffic.drive_in(&pair.client);
-    pair.unplug();
+    take_away(&pair);
     let ended = sniffer.wait();
     assert_eq!(ended.status, 1, "{}", ended.stderr);
     let error: Vec<&str> = ended.stderr.lines().filter(|line| line.starts_with("error: ")).collect();

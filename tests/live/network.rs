@@ -4,6 +4,7 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 use std::{env, process, thread};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -93,6 +94,12 @@ impl Pair {
             Ok(pair)
         })();
         made.map_err(|why: String| skipped(&why)).ok()
+    }
+
+    /// Sets the captured end down, and leaves the capture the time to see that.
+    pub(crate) fn set_down(&self) {
+        ip(&format!("-n {} link set {} down", self.server.name(), Self::IFACE)).unwrap();
+        thread::sleep(Duration::from_millis(300));
     }
 
     /// Takes the wire away.

@@ -189,25 +189,27 @@ impl Source for Live {
         if self.phase == Phase::Ended {
             return self.ended();
         }
+        let mut woken = false;
         if self.empty_since.is_some() {
             match self.wait() {
-                Ok(true) => {}
-                Ok(false) => return Ok(Event::Idle { now: self.silent_until() }),
+                // libpcap is asked where nothing came too: an interface that it saw going down tells of its removal only so.
+                Ok(ready) => woken = ready,
                 Err(error) => {
                     (self.phase, self.broken) = (Phase::Ended, Some(error.to_string()));
                     return self.ended();
                 }
             }
         }
+        let certain = if woken { self.latest } else { self.silent_until() };
         let packet = match self.capture.next_packet() {
             Ok(packet) => packet,
             Err(pcap::Error::TimeoutExpired) => {
-                if self.empty_since.is_some() {
+                if woken {
                     // Woken for nothing: a pending error that libpcap ignores must not make this a busy loop.
                     thread::sleep(Duration::from_millis(1));
                 }
                 self.empty_since.get_or_insert_with(Instant::now);
-                return Ok(Event::Idle { now: self.latest });
+                return Ok(Event::Idle { now: certain });
             }
             Err(error) => {
                 (self.phase, self.broken) = (Phase::Ended, Some(reason(error)));
