@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use decode::{Config, Decoder, Sink, StreamContent, StreamPiece};
-use pagesniff::capture::{Event, Files, Source};
+use pagesniff::capture::Files;
 use record::Record;
 
 use crate::stream::Streams;
@@ -35,7 +35,7 @@ pub(crate) fn read(capture: &Path) -> Option<Streams> {
     // Whatever the port: each connection goes the same way until its messages are looked at.
     let mut decoder = Decoder::new(Config { ports: (0..=u16::MAX).collect(), ..Config::default() });
     let mut keeper = Keeper::default();
-    while let Ok(Event::Packet(packet)) = files.next_event() {
+    while let Ok(Some(packet)) = files.next_packet() {
         decoder.packet(&packet, &mut keeper);
     }
     decoder.finish(&mut keeper);

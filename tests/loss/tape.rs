@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use decode::wire::{Segment, Wire};
 use decode::{Config, Decoder, LinkType, Packet, Stats, WireStats};
-use pagesniff::capture::{Event, Files, Source};
+use pagesniff::capture::Files;
 use record::{Record, Timestamp};
 use trafficgen::compose::compose_into;
 use trafficgen::golden::Golden;
@@ -71,7 +71,7 @@ impl Tape {
     fn read(path: &Path) -> Self {
         let mut files = Files::open(&[path.to_path_buf()]).unwrap();
         let (mut bytes, mut places) = (Vec::new(), Vec::new());
-        while let Event::Packet(packet) = files.next_event().unwrap() {
+        while let Some(packet) = files.next_packet().unwrap() {
             let start = bytes.len();
             bytes.extend_from_slice(packet.data);
             let Packet { time, link, wire_len, .. } = packet;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use decode::wire::Wire;
 use decode::{LinkType, Packet, WireStats};
 use fuzz::segment::LINKS;
-use pagesniff::capture::{Event, Files, Source};
+use pagesniff::capture::Files;
 use record::{Lsn, Pairing, Protocol, Record, RelTag, Status, Target, Timestamp};
 use trace::{TraceWriter, WriterConfig};
 
@@ -75,7 +75,7 @@ fn golden(name: &str) -> PathBuf {
 /// Calls `look` with each packet of a capture, until that says that it is enough.
 fn each(path: &Path, mut look: impl FnMut(&Packet<'_>) -> bool) {
     let mut files = Files::open(&[path.to_path_buf()]).expect("a golden capture");
-    while let Ok(Event::Packet(packet)) = files.next_event() {
+    while let Ok(Some(packet)) = files.next_packet() {
         if !look(&packet) {
             return;
         }

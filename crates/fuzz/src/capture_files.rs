@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use decode::LinkType;
-use pagesniff::capture::{CaptureError, Event, Files, Source, SourceStats};
+use pagesniff::capture::{CaptureError, Files, Source, SourceStats};
 use tempfile::NamedTempFile;
 
 use crate::input::Input;
@@ -88,8 +88,8 @@ fn read(paths: &[PathBuf]) -> Result<Read, CaptureError> {
     let mut files = Files::open(paths)?;
     let (mut packets, mut is_ended) = (Vec::new(), false);
     while packets.len() < MAX_PACKETS && !is_ended {
-        match files.next_event()? {
-            Event::Packet(packet) => {
+        match files.next_packet()? {
+            Some(packet) => {
                 assert!(packet.data.len() <= packet.wire_len as usize, "more captured than there was: {packet:?}");
                 packets.push(Seen {
                     time_ns: packet.time.0,
@@ -98,12 +98,11 @@ fn read(paths: &[PathBuf]) -> Result<Read, CaptureError> {
                     data: packet.data.to_vec(),
                 });
             }
-            Event::Idle { .. } => panic!("a file waited"),
-            Event::End => is_ended = true,
+            None => is_ended = true,
         }
     }
     if is_ended {
-        assert!(matches!(files.next_event(), Ok(Event::End)), "an end that was none");
+        assert!(matches!(files.next_packet(), Ok(None)), "an end that was none");
     }
     Ok(Read { packets, is_ended, stats: files.statistics(), notes: files.notes() })
 }

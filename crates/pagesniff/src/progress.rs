@@ -44,11 +44,11 @@ impl ProgressLine {
         }
     }
 
-    /// One packet more.
+    /// So many packets more.
     #[inline]
-    pub(crate) fn step(&mut self, source: &impl Source, pipeline: &Pipeline) {
-        self.packets = self.packets.wrapping_add(1);
-        self.packets_to_look = self.packets_to_look.wrapping_sub(1);
+    pub(crate) fn step(&mut self, packets: u32, source: &impl Source, pipeline: &Pipeline) {
+        self.packets = self.packets.wrapping_add(packets.into());
+        self.packets_to_look = self.packets_to_look.saturating_sub(packets);
         if self.packets_to_look == 0 {
             self.packets_to_look = PACKETS_PER_LOOK;
             self.look(source, pipeline);

@@ -3,7 +3,7 @@
 use decode::Decoder;
 use record::Timestamp;
 
-use crate::capture::{CaptureError, Event, Source};
+use crate::capture::{After, CaptureError, Source};
 use crate::facts::losses;
 use crate::pipeline::Pipeline;
 use crate::progress::ProgressLine;
@@ -30,25 +30,29 @@ pub fn run(
     let mut until_telling = PACKETS_PER_TELLING;
     let mut told_at = Timestamp(0);
     let outcome = loop {
-        let now = match source.next_event() {
-            Ok(Event::Packet(packet)) => {
-                let now = packet.time;
-                pipeline.at(now);
-                decoder.packet(&packet, pipeline);
-                progress.step(source, pipeline);
-                until_telling = until_telling.wrapping_sub(1);
-                now
-            }
-            Ok(Event::Idle { now }) => {
+        let (mut packets, mut now) = (0_u32, told_at);
+        let after = source.burst(|packet| {
+            packets = packets.wrapping_add(1);
+            now = packet.time;
+            pipeline.at(now);
+            decoder.packet(packet, pipeline);
+        });
+        if packets > 0 {
+            until_telling = until_telling.saturating_sub(packets);
+            progress.step(packets, source, pipeline);
+        }
+        match after {
+            Ok(After::Packets) => {}
+            Ok(After::Idle { now: at }) => {
+                now = at;
                 pipeline.at(now);
                 decoder.idle(now, pipeline);
                 pipeline.idle(now);
                 progress.look(source, pipeline);
-                now
             }
-            Ok(Event::End) => break Ok(()),
+            Ok(After::End) => break Ok(()),
             Err(error) => break Err(error),
-        };
+        }
         if until_telling == 0 || now.0.saturating_sub(told_at.0) >= TELLING_INTERVAL_NS {
             (until_telling, told_at) = (PACKETS_PER_TELLING, now);
             pipeline.capture_losses(|| losses(decoder.stats(), &source.statistics()));

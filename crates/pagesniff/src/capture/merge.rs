@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use decode::Packet;
 use record::Timestamp;
 
 use super::reader::{Access, Reader};
 use super::storage::Origin;
-use super::{CaptureError, Event, Progress, Source, SourceStats};
+use super::{After, CaptureError, Progress, Source, SourceStats};
 
 /// How much of a file is read at a time: large enough that the calls do not count, small enough for a second-level cache.
 const WINDOW_BYTES: usize = 1 << 20;
@@ -38,7 +39,7 @@ const NOTE_LIMIT: usize = 20;
 pub struct Files {
     active: Option<Queued>,
     queue: BinaryHeap<Reverse<Queued>>,
-    /// Pipes: not touched before the first call of [`Source::next_event`], since that can wait.
+    /// Pipes: not touched before the first call of [`Files::next_packet`], since that can wait.
     unstarted: Vec<(usize, Origin)>,
     open_files: usize,
     ended: bool,
@@ -91,7 +92,7 @@ impl Ord for Queued {
 
 impl Files {
     /// Opens captures; `-` is standard input. Regular files are looked at up to their first packet, so that one that cannot be
-    /// used is refused before any work is done. Pipes are first read by [`Source::next_event`].
+    /// used is refused before any work is done. Pipes are first read by [`Files::next_packet`].
     ///
     /// # Errors
     ///
@@ -217,11 +218,16 @@ impl Files {
     }
 }
 
-impl Source for Files {
+impl Files {
+    /// The next packet, or `None` at the end. Its bytes hold until the next call.
+    ///
+    /// # Errors
+    ///
+    /// As [`Source::burst`].
     #[inline]
-    fn next_event(&mut self) -> Result<Event<'_>, CaptureError> {
+    pub fn next_packet(&mut self) -> Result<Option<Packet<'_>>, CaptureError> {
         if self.ended {
-            return Ok(Event::End);
+            return Ok(None);
         }
         match self.advance() {
             Ok(true) => {}
@@ -231,11 +237,20 @@ impl Source for Files {
                 return Err(error);
             }
         }
-        let packet = match &self.active {
+        Ok(match &self.active {
             Some(Queued { content: Content::Open(reader), .. }) => reader.packet(),
             _ => None,
-        };
-        Ok(packet.map_or(Event::End, Event::Packet))
+        })
+    }
+}
+
+impl Source for Files {
+    #[inline]
+    fn burst(&mut self, mut take: impl FnMut(&Packet<'_>)) -> Result<After, CaptureError> {
+        Ok(self.next_packet()?.map_or(After::End, |packet| {
+            take(&packet);
+            After::Packets
+        }))
     }
 
     fn progress(&self) -> Option<Progress> {

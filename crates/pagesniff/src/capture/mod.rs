@@ -51,11 +51,11 @@ pub use error::CaptureError;
 pub use merge::Files;
 use record::Timestamp;
 
-/// What a [`Source`] has to say next.
-#[derive(Debug)]
-pub enum Event<'a> {
-    /// A packet. Its bytes hold until the next call.
-    Packet(decode::Packet<'a>),
+/// What a [`Source`] has to say behind the packets that it handed out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum After {
+    /// There may be more at hand.
+    Packets,
     /// There is no packet at hand; live sources only. A chance to write what is buffered.
     Idle {
         /// What time it is at least, in the clock of the packets: no packet stamped before it will follow.
@@ -67,12 +67,14 @@ pub enum Event<'a> {
 
 /// Somewhere that packets come from.
 pub trait Source {
-    /// The next packet, or why there is none. After an error or [`Event::End`] it gives [`Event::End`].
+    /// Hands packets to `take`, and says what there is to say behind them. A file gives them one at a time, an interface as
+    /// many as the kernel has at hand, up to a few hundred, where they lie. After an error or [`After::End`] there is nothing
+    /// but [`After::End`].
     ///
     /// # Errors
     ///
     /// Whatever makes it senseless to go on; see [`CaptureError`]. Everything handed out before holds.
-    fn next_event(&mut self) -> Result<Event<'_>, CaptureError>;
+    fn burst(&mut self, take: impl FnMut(&decode::Packet<'_>)) -> Result<After, CaptureError>;
 
     /// How far it is, where that can be known.
     fn progress(&self) -> Option<Progress>;

@@ -16,7 +16,7 @@ use super::end::Signals;
 use super::error::LiveError;
 use super::open::{Opened, open, reason};
 use super::options::{LiveOptions, StampedBy};
-use crate::capture::{CaptureError, Event, Progress, Source, SourceStats};
+use crate::capture::{After, CaptureError, Progress, Source, SourceStats};
 
 /// How long the kernel keeps a block of its ring that is not full. A longer time makes no packet cheaper where there are
 /// many; a shorter one wastes ring where there are few: 32 MiB are 128 blocks, and last for 6 s even at a packet a block.
@@ -171,18 +171,47 @@ impl Live {
 
     /// Nothing more is handed out.
     #[cold]
-    fn ended(&mut self) -> Result<Event<'_>, CaptureError> {
+    fn ended(&mut self) -> Result<After, CaptureError> {
         self.read_drops();
         match self.broken.take() {
             Some(reason) => Err(LiveError::Broke { iface: self.options.iface.clone(), reason }.into()),
-            None => Ok(Event::End),
+            None => Ok(After::End),
         }
     }
 }
 
+impl Live {
+    /// Hands out what is at hand in the kernel's ring, at most up to the next look; gives how many were handed out.
+    fn read(&mut self, mut take: impl FnMut(&decode::Packet<'_>)) -> Result<u64, pcap::Error> {
+        let Self { capture, link, latest, phase, .. } = self;
+        let closing_at = match phase {
+            Phase::Closing { stamp, .. } if self.options.stamped_by == StampedBy::Host => Some(*stamp),
+            _ => None,
+        };
+        let (mut handed_out, mut is_past_end) = (0_u64, false);
+        let most = usize::try_from(self.packets_to_look).unwrap_or(usize::MAX);
+        let read = capture.dispatch(Some(most), |packet| {
+            let time = stamp(packet.header);
+            is_past_end |= closing_at.is_some_and(|end| time > end);
+            if is_past_end {
+                return;
+            }
+            *latest = time.max(*latest);
+            handed_out = handed_out.saturating_add(1);
+            let wire_len = packet.header.len.max(packet.header.caplen);
+            take(&decode::Packet { time, link: *link, data: packet.data, wire_len });
+        });
+        if is_past_end {
+            self.phase = Phase::Ended;
+        }
+        self.handed_out = self.handed_out.saturating_add(handed_out);
+        self.packets_to_look = self.packets_to_look.saturating_sub(handed_out);
+        read.map(|_| handed_out)
+    }
+}
+
 impl Source for Live {
-    #[inline]
-    fn next_event(&mut self) -> Result<Event<'_>, CaptureError> {
+    fn burst(&mut self, take: impl FnMut(&decode::Packet<'_>)) -> Result<After, CaptureError> {
         if self.packets_to_look == 0 || self.empty_since.is_some() {
             self.look();
         }
@@ -201,35 +230,24 @@ impl Source for Live {
             }
         }
         let certain = if woken { self.latest } else { self.silent_until() };
-        let packet = match self.capture.next_packet() {
-            Ok(packet) => packet,
-            Err(pcap::Error::TimeoutExpired) => {
+        match self.read(take) {
+            Ok(0) if self.phase != Phase::Ended => {
                 if woken {
                     // Woken for nothing: a pending error that libpcap ignores must not make this a busy loop.
                     thread::sleep(Duration::from_millis(1));
                 }
                 self.empty_since.get_or_insert_with(Instant::now);
-                return Ok(Event::Idle { now: certain });
+                Ok(After::Idle { now: certain })
+            }
+            Ok(_) => {
+                self.empty_since = None;
+                Ok(After::Packets)
             }
             Err(error) => {
                 (self.phase, self.broken) = (Phase::Ended, Some(reason(error)));
-                return Ok(Event::Idle { now: self.latest });
+                Ok(After::Idle { now: self.latest })
             }
-        };
-        let time = stamp(packet.header);
-        if let Phase::Closing { stamp, .. } = self.phase
-            && self.options.stamped_by == StampedBy::Host
-            && time > stamp
-        {
-            self.phase = Phase::Ended;
-            return Ok(Event::Idle { now: self.latest });
         }
-        self.latest = self.latest.max(time);
-        self.empty_since = None;
-        self.packets_to_look = self.packets_to_look.saturating_sub(1);
-        self.handed_out = self.handed_out.saturating_add(1);
-        let wire_len = packet.header.len.max(packet.header.caplen);
-        Ok(Event::Packet(decode::Packet { time, link: self.link, data: packet.data, wire_len }))
     }
 
     fn progress(&self) -> Option<Progress> {

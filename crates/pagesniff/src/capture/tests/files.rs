@@ -11,7 +11,7 @@ use super::super::bytes::ByteOrder::Little;
 use super::super::mapped::MappedFile;
 use super::super::reader::{Access, Reader};
 use super::super::storage::Origin;
-use super::super::{CaptureError, Event, Files, Progress, Source};
+use super::super::{After, CaptureError, Files, Progress, Source};
 use super::samples::*;
 
 /// Writes captures, each of packets at these seconds.
@@ -28,10 +28,10 @@ fn captures(directory: &Path, captures: &[&[u32]]) -> Vec<PathBuf> {
 fn walk(files: &mut Files) -> Result<Vec<(u64, u8)>, CaptureError> {
     let mut seen = Vec::new();
     loop {
-        match files.next_event()? {
-            Event::Packet(packet) => seen.push((packet.time.0 / 1_000_000_000, packet.data[0])),
-            Event::Idle { .. } => panic!("files never idle"),
-            Event::End => return Ok(seen),
+        match files.burst(|packet| seen.push((packet.time.0 / 1_000_000_000, packet.data[0])))? {
+            After::Packets => {}
+            After::Idle { .. } => panic!("files never idle"),
+            After::End => return Ok(seen),
         }
     }
 }
@@ -43,7 +43,7 @@ fn files_are_merged_by_time_and_ties_by_argument() {
     let mut files = Files::open(&paths).unwrap();
     let expected = [(0, 3), (1, 0), (2, 1), (4, 0), (4, 0), (4, 1), (4, 3), (9, 0), (9, 1), (9, 1), (10, 1)];
     assert_eq!(walk(&mut files).unwrap(), expected);
-    assert!(matches!(files.next_event(), Ok(Event::End)));
+    assert!(matches!(files.next_packet(), Ok(None)));
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn many_files_overlap_without_many_descriptors() {
     let mut files = Files::open(&paths).unwrap();
     let mut times = Vec::new();
     let mut descriptors = 0;
-    while let Event::Packet(packet) = files.next_event().unwrap() {
+    while let Some(packet) = files.next_packet().unwrap() {
         times.push(packet.time);
         if times.len() == 900 {
             let of_ours = |link: &PathBuf| link.starts_with(directory.path());
@@ -165,10 +165,10 @@ fn a_merge_ends_with_the_error_of_a_file_that_shrinks() {
     let path = directory.path().join("shrinking.pcap");
     large_capture(&path, 12_000);
     let mut files = Files::open(std::slice::from_ref(&path)).unwrap();
-    assert!(matches!(files.next_event(), Ok(Event::Packet(_))));
+    assert!(matches!(files.next_packet(), Ok(Some(_))));
     fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(6_000_000).unwrap();
     assert!(matches!(walk(&mut files), Err(CaptureError::Changed { .. })));
-    assert!(matches!(files.next_event(), Ok(Event::End)));
+    assert!(matches!(files.next_packet(), Ok(None)));
 }
 
 #[test]

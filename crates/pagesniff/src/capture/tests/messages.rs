@@ -2,8 +2,8 @@
 
 use std::fs;
 
+use super::super::Files;
 use super::super::bytes::ByteOrder::{Big, Little};
-use super::super::{Event, Files, Source};
 use super::read;
 use super::samples::{self, *};
 
@@ -79,5 +79,5 @@ fn one_bad_file_among_several_is_refused_before_any_work() {
     fs::write(&bad, "not a capture").unwrap();
     assert!(Files::open(&[good.clone(), bad]).is_err());
     let mut files = Files::open(&[good]).unwrap();
-    assert!(matches!(files.next_event(), Ok(Event::Packet(_))));
+    assert!(matches!(files.next_packet(), Ok(Some(_))));
 }
