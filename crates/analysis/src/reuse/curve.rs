@@ -9,6 +9,10 @@ use super::stack::{GROUPS, Stack};
 /// Standard errors to either side: with 16 groups, 99 of 100 samples are that close.
 const STANDARD_ERRORS: f64 = 3.0;
 
+/// A sample that has so many standard errors too many or too few requests is suspected to lack popular pages. One in twenty is
+/// by chance, and its interval is wider than it need be.
+const SUSPECT_ERRORS: f64 = 2.0;
+
 /// Of what a curve's sizes are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -124,7 +128,8 @@ fn points(stack: &Stack, unit: u64, captured_one_in: u64) -> Vec<CurvePoint> {
 /// Miss ratios at each size, and how far each may be off.
 struct Ratios {
     misses: Vec<f64>,
-    standard_errors: Vec<f64>,
+    /// Between which they lie, as far as it is a matter of how many requests the sample stands for.
+    ranges: Vec<(f64, f64)>,
 }
 
 impl Ratios {
@@ -134,23 +139,37 @@ impl Ratios {
         let requests = Centred::of(stack.sampled().iter().map(|group| group.requests() as f64));
         let beyond_exact = stack.requests().saturating_sub(stack.exact().requests()) as f64;
         let all = stack.requests().max(1) as f64;
-        let (mut misses, mut standard_errors) = (Vec::new(), Vec::new());
+        // What the sample has too many of.
+        let excess = requests.sum - beyond_exact;
+        // More than chance often makes it: a few popular pages are missing from the sample, or make up most of it. Then the slope
+        // between its groups says nothing of theirs, which is from 0 to 1.
+        let is_off = excess.abs() > SUSPECT_ERRORS * requests.error_of_sum(&requests, 0.0);
+        let (mut misses, mut ranges) = (Vec::new(), Vec::new());
         let mut least = 1.0f64;
         for (place, &exact) in exact.iter().enumerate() {
             let of_groups = groups.iter().map(|group| group.get(place).copied().unwrap_or(0) as f64);
             let of_groups = Centred::of(of_groups);
             let slope = of_groups.slope_over(&requests);
-            let sampled = of_groups.sum - slope * (requests.sum - beyond_exact);
+            let ratio = |slope: f64| ((exact as f64 + of_groups.sum - slope * excess) / all).clamp(0.0, 1.0);
             // What a smaller cache answers a larger one does, too, however the slopes differ.
-            least = least.min(((exact as f64 + sampled) / all).clamp(0.0, 1.0));
+            least = least.min(ratio(slope));
             misses.push(least);
-            standard_errors.push(of_groups.error_of_sum(&requests, slope) / all);
+            let error = |slope: f64| STANDARD_ERRORS * of_groups.error_of_sum(&requests, slope) / all;
+            let slopes = if is_off { &[0.0, 1.0][..] } else { &[slope] };
+            let range = slopes.iter().fold((least, least), |(low, high), &slope| {
+                (low.min(ratio(slope) - error(slope)), high.max(ratio(slope) + error(slope)))
+            });
+            ranges.push(range);
         }
-        Self { misses, standard_errors }
+        Self { misses, ranges }
     }
 
     fn at(&self, place: usize) -> f64 {
         self.misses.get(place).copied().unwrap_or(0.0)
+    }
+
+    fn range_at(&self, place: usize) -> (f64, f64) {
+        self.ranges.get(place).copied().unwrap_or((0.0, 0.0))
     }
 
     /// Two things may be off: how many requests the sample stands for, and how large a distance is, since a sample has only
@@ -160,9 +179,8 @@ impl Ratios {
         let off = STANDARD_ERRORS * (keys_each as f64 / size).sqrt();
         let above = (0..MOST_POINTS).find(|&above| size_at(above) as f64 >= size * (1.0 + off));
         let below = (0..MOST_POINTS).rev().find(|&below| size_at(below) as f64 <= size * (1.0 - off));
-        let error = |place: usize| STANDARD_ERRORS * self.standard_errors.get(place).copied().unwrap_or(0.0);
-        let low = above.map_or(0.0, |above| self.at(above + 1) - error(above + 1));
-        let high = below.and_then(|below| below.checked_sub(1)).map_or(1.0, |below| self.at(below) + error(below));
+        let low = above.map_or(0.0, |above| self.range_at(above + 1).0);
+        let high = below.and_then(|below| below.checked_sub(1)).map_or(1.0, |below| self.range_at(below).1);
         (low.clamp(0.0, self.at(place)), high.clamp(self.at(place), 1.0))
     }
 }

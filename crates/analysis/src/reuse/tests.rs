@@ -157,6 +157,7 @@ fn error_within_interval(keys: &[u64], unique: usize) -> f64 {
         let point = sampled.points.iter().rev().find(|point| point.bytes <= bytes).unwrap();
         let (low, high) = (point.miss_ratio_low.unwrap(), point.miss_ratio_high.unwrap());
         assert!((low..=high).contains(&truth), "{part}/20: {truth} is not in {low}..{high}");
+        eprintln!("W {} {low} {truth} {high}", high - low);
         (truth - estimate).abs()
     });
     errors.sum::<f64>() / 20.0
@@ -188,6 +189,29 @@ fn the_truth_lies_in_the_interval_of_a_loop_and_of_a_scan_with_a_hot_set() {
     let hot = |at: u64, state: &mut u64| if at.is_multiple_of(2) { at / 2 % UNIQUE } else { random(state) % 5000 };
     let scan: Vec<u64> = (0..6 * UNIQUE).map(|at| hot(at, &mut state)).collect();
     error_within_interval(&scan, UNIQUE as usize);
+}
+
+#[test]
+fn the_truth_lies_in_the_interval_where_popular_pages_may_be_missing_from_the_sample() {
+    const UNIQUE: u64 = 20_000;
+    let (mut outside, mut state) = (0, 1);
+    for _ in 0..200 {
+        // Half of the requests are for 64 pages, of which one at most is in a sample of 1/128, and often none.
+        let hot = |at: u64, state: &mut u64| {
+            if at.is_multiple_of(2) { 64 + at / 2 % (UNIQUE - 64) } else { random(state) % 64 }
+        };
+        let offset = random(&mut state) >> 16;
+        let keys: Vec<u64> = (0..5 * UNIQUE).map(|at| hot(at, &mut state) + offset).collect();
+        let (sampled, exact) = sampled_and_exact(&keys, UNIQUE as usize);
+        outside += u32::from((1..=20u64).any(|part| {
+            let bytes = UNIQUE * part / 20 * PAGE_BYTES;
+            let point = sampled.points.iter().rev().find(|point| point.bytes <= bytes).unwrap();
+            let interval = point.miss_ratio_low.unwrap()..=point.miss_ratio_high.unwrap();
+            !interval.contains(&ratio_at(&exact, bytes))
+        }));
+    }
+    // The points of one sample are off together. Of 200 samples 2 may be, at 99 %; as many as 7 come once in 200 tries.
+    assert!(outside < 7, "{outside} of 200 intervals are without the truth");
 }
 
 #[test]
