@@ -1,11 +1,13 @@
 //! From captures to diagnoses, through the built program: traces, reports, comparisons, page traces.
 
+mod caches;
 #[path = "../harness/mod.rs"]
 #[allow(dead_code, reason = "shared with the other tests, which use the rest")]
 mod harness;
 mod outputs;
 mod page_traces;
 mod planted;
+mod python;
 mod session;
 mod sql;
 

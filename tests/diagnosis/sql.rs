@@ -1,14 +1,13 @@
 //! The SQL of docs/fleet.md, as it stands there, gives the numbers of `pagesniff report`.
 
-use std::env;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::harness::{Dir, Ended};
+use crate::harness::Dir;
 use crate::planted::session_of_tenant;
+use crate::python::{python_with, run_python};
 use crate::session::MS;
 use crate::{json, traced};
 
@@ -50,30 +49,6 @@ fn sql(name: &str) -> String {
     rest.split_once("```").unwrap().0.to_owned()
 }
 
-/// The interpreter with DuckDB, if there is one. Where it must be there, its absence is a failure.
-fn python() -> Option<String> {
-    let python = env::var("PAGESNIFF_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-    let found = Command::new(&python).args(["-c", "import duckdb"]).stderr(Stdio::null()).status();
-    if found.is_ok_and(|status| status.success()) {
-        return Some(python);
-    }
-    let is_required = env::var("PAGESNIFF_REQUIRE_PYTHON").is_ok_and(|value| value == "1");
-    assert!(
-        !is_required,
-        "{python} has no module duckdb: .ci/setup installs it, PAGESNIFF_PYTHON names the interpreter"
-    );
-    eprintln!("SKIPPED: {python} has no module duckdb");
-    None
-}
-
-fn run_sql(python: &str, directory: &Dir, blocks: &[String]) -> Value {
-    let mut command = Command::new(python);
-    command.current_dir(directory.path("")).args(["-c", RUN_SQL]);
-    directory.write("blocks.json", serde_json::to_string(blocks).unwrap().as_bytes());
-    let blocks = fs::File::open(directory.path("blocks.json")).unwrap();
-    json(&Ended::from(command.stdin(blocks).output().unwrap()))
-}
-
 /// The results of each block on the records of these traces, at the end the rows themselves; and the report.
 fn results_and_report(python: &str, directory: &Dir, traces: &str) -> (Vec<Value>, Value) {
     let report = json(&directory.run(&format!("report {traces} --json -")));
@@ -82,7 +57,7 @@ fn results_and_report(python: &str, directory: &Dir, traces: &str) -> (Vec<Value
     directory.write("records.jsonl", exported.stdout.as_bytes());
     let mut blocks = ["load", "classes", "counts", "relations"].map(sql).to_vec();
     blocks.push(ROWS.to_owned());
-    let results = run_sql(python, directory, &blocks);
+    let results = run_python(python, RUN_SQL, (directory, &blocks.into()));
     let results = results.as_array().unwrap().clone();
     let mut exported: Vec<Value> = exported.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let mut rows = results.last().unwrap().as_array().unwrap().clone();
@@ -115,7 +90,7 @@ fn names_in(directory: &Path) -> Vec<String> {
 
 #[test]
 fn the_sql_of_the_fleet_page_gives_the_numbers_of_the_report() {
-    let Some(python) = python() else { return };
+    let Some(python) = python_with("duckdb") else { return };
     let directory = traces_of_two_tenants();
     let (results, report) = results_and_report(&python, &directory, "traces-0 traces-1");
     let [.., counts, relations, _] = results.as_slice() else { panic!("{results:?}") };
@@ -157,7 +132,7 @@ fn assert_same_relations(rows: &Value, relations: &Value) {
 
 #[test]
 fn golden_captures_come_back_field_by_field_and_class_by_class() {
-    let Some(python) = python() else { return };
+    let Some(python) = python_with("duckdb") else { return };
     for name in ["clean_v1", "clean_v2", "clean_v3", "errors_tag103", "ipv6", "same_pages_again", "basebackup_epoch"] {
         let path = format!("{}/../../pcaps/{name}.pcap", env!("CARGO_MANIFEST_DIR"));
         let directory = traced(&fs::read(path).unwrap(), "");

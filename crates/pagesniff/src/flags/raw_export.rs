@@ -15,6 +15,8 @@ pub enum RawExportFormat {
     Csv,
     /// The GetPage as 36-byte events, which Neon's `pagectl page-trace` reads
     PageTrace,
+    /// The GetPage that brought a page as 24-byte accesses, which libCacheSim reads
+    OracleGeneral,
 }
 
 const EXAMPLES: &str = "\
@@ -25,6 +27,9 @@ Examples:
       The keys of the slow ones
   pagesniff export traces --to page-trace > page_trace.bin
       For Neon's own tools; with the LSN that was asked for, where the pageserver has the one that it computed
+  pagesniff export traces --to oracle-general --client 10.0.0.7 > compute.oracleGeneral
+      One compute's fetches for other caches than LRU; each knows the next one of its page, for which 24 bytes a request wait
+      in $TMPDIR
   duckdb -c \"select rel, count(*) from read_csv('/dev/stdin') group by rel\" < <(pagesniff export traces --to csv)
       Straight into SQL
 

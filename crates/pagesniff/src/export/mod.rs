@@ -1,13 +1,18 @@
 //! `pagesniff export`: traces → filter → records on standard output.
 
+mod next_access;
+mod oracle_out;
+
 use std::collections::HashMap;
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use analysis::render::{Format, count_text};
 use anyhow::bail;
 use record::{Endpoint, Record};
-use trace::{ConnectionOwner, TraceError, WrittenRecords, open_all, trace_files};
+use trace::{ConnectionOwner, Damage, OrderedRecords, TraceError, WrittenRecords, open_all, trace_files};
+
+use oracle_out::OracleOut;
 
 use crate::filter::{Filter, Verdict};
 use crate::flags::{RawExport, RawExportFormat};
@@ -15,32 +20,82 @@ use crate::page_trace_out::PageTraceOut;
 use crate::records::{Pace, RecordWriter};
 use crate::run::{Ended, output_outcome};
 
-/// Writes the records of the traces, in the order in which the capture itself would have.
+/// Writes the records of the traces, in the order in which the capture itself would have; accesses for libCacheSim in that of
+/// time, as a report takes them.
 ///
 /// # Errors
 ///
-/// A trace cannot be read, or standard output takes nothing more. What was read before is on standard output.
+/// A trace cannot be read, or standard output takes nothing more. What was read before is on standard output, but of accesses
+/// none.
 pub fn export(raw: &RawExport) -> anyhow::Result<Ended> {
-    // Requests of unknown tenants are in a trace only since somebody asked for them.
-    let names_owner = !raw.filter.tenant.is_empty() || !raw.filter.timeline.is_empty();
-    let filter = Filter::from_raw(&raw.filter, !names_owner);
-    let mut out = Out::new(raw.to)?;
+    if matches!(raw.to, RawExportFormat::PageTrace | RawExportFormat::OracleGeneral) && io::stdout().is_terminal() {
+        bail!("this format is binary and not for a terminal: send standard output to a file");
+    }
     if trace_files(&raw.traces)?.is_empty() {
         let names: Vec<String> = raw.traces.iter().map(|path| path.display().to_string()).collect();
         bail!("{}: no trace in there; traces are files that end in .pgtrace", names.join(", "));
     }
+    match raw.to {
+        RawExportFormat::Jsonl => as_written(raw, rendered(Format::Jsonl)),
+        RawExportFormat::Csv => as_written(raw, rendered(Format::Csv)),
+        RawExportFormat::PageTrace => as_written(raw, Out::PageTrace(PageTraceOut::new(Box::new(io::stdout().lock())))),
+        RawExportFormat::OracleGeneral => as_accesses(raw),
+    }
+}
+
+fn rendered(format: Format) -> Out {
+    Out::Rendered(Box::new(RecordWriter::new(format, Pace::Pieces, Box::new(io::stdout().lock()))))
+}
+
+/// The filters of an export.
+fn filter(raw: &RawExport) -> Filter {
+    // Requests of unknown tenants are in a trace only since somebody asked for them.
+    let names_owner = !raw.filter.tenant.is_empty() || !raw.filter.timeline.is_empty();
+    Filter::from_raw(&raw.filter, !names_owner)
+}
+
+fn as_written(raw: &RawExport, mut out: Out) -> anyhow::Result<Ended> {
     let owners = LaterOwners::read(&raw.traces)?;
     let mut records = WrittenRecords::open(&raw.traces)?;
-    let read = write_all(&mut records, &owners, (&filter, &mut out));
+    let read = write_all(&mut records, &owners, (&filter(raw), &mut out));
     out.flush();
     if !raw.quiet {
-        say_damage(&records);
+        records.damaged().iter().for_each(|file| say_damage(&file.path, file.bytes, &file.damage));
         out.say_left_out();
     }
     match out.into_error() {
         Some(error) => output_outcome(Err(error)),
         None => read.map(|()| Ended::Done).map_err(Into::into),
     }
+}
+
+fn as_accesses(raw: &RawExport) -> anyhow::Result<Ended> {
+    let mut out = OracleOut::new()?;
+    each_in_order(raw, |record| out.record(record))?;
+    let left_out = out.left_out();
+    if left_out > 0 && !raw.quiet {
+        let left_out = count_text(left_out);
+        eprintln!("Note: {left_out} requests brought no page of a known tenant, and are left out.");
+    }
+    output_outcome(out.finish(&mut io::stdout().lock())?)
+}
+
+/// Hands over what the filters keep, by time.
+fn each_in_order(raw: &RawExport, mut take: impl FnMut(&Record) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let (filter, owners) = (filter(raw), LaterOwners::read(&raw.traces)?);
+    let mut records = OrderedRecords::open(&raw.traces)?;
+    for record in &mut records {
+        let mut record = record?;
+        owners.join(&mut record);
+        if filter.verdict(&record) == Verdict::Keep {
+            take(&record)?;
+        }
+    }
+    if !raw.quiet {
+        let damaged = records.files().iter().filter(|file| file.damaged_bytes > 0);
+        damaged.for_each(|file| say_damage(&file.path, file.damaged_bytes, &file.damage));
+    }
+    Ok(())
 }
 
 /// What records are written as.
@@ -50,20 +105,6 @@ enum Out {
 }
 
 impl Out {
-    fn new(format: RawExportFormat) -> anyhow::Result<Self> {
-        let stdout = io::stdout();
-        if format == RawExportFormat::PageTrace && stdout.is_terminal() {
-            bail!("a page trace is binary and not for a terminal: send standard output to a file");
-        }
-        let rendered = |format, out| Self::Rendered(Box::new(RecordWriter::new(format, Pace::Pieces, out)));
-        let out = Box::new(stdout.lock());
-        Ok(match format {
-            RawExportFormat::Jsonl => rendered(Format::Jsonl, out),
-            RawExportFormat::Csv => rendered(Format::Csv, out),
-            RawExportFormat::PageTrace => Self::PageTrace(PageTraceOut::new(out)),
-        })
-    }
-
     fn record(&mut self, record: &Record) {
         match self {
             Self::Rendered(out) => out.record(record),
@@ -121,16 +162,13 @@ fn write_all(
     Ok(())
 }
 
-/// Says which bytes of the files belong to no whole block.
-fn say_damage(records: &WrittenRecords) {
-    for file in records.damaged() {
-        let offset = file.damage.first().map_or(0, |first| first.offset);
-        eprintln!(
-            "Note: {}: {} bytes belong to no whole block, the first of them at offset {offset}; all whole blocks were used.",
-            file.path.display(),
-            file.bytes
-        );
-    }
+/// Says which bytes of a file belong to no whole block.
+fn say_damage(path: &Path, bytes: u64, damage: &[Damage]) {
+    let offset = damage.first().map_or(0, |first| first.offset);
+    eprintln!(
+        "Note: {}: {bytes} bytes belong to no whole block, the first of them at offset {offset}; all whole blocks were used.",
+        path.display()
+    );
 }
 
 /// Whose connections were whose tenant was not known when their requests were written.

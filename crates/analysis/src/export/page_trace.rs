@@ -1,4 +1,4 @@
-//! Records in the formats of other programs.
+//! GetPage as events of Neon's page trace.
 
 use record::{Kind, Lsn, Record};
 
