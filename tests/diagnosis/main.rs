@@ -9,6 +9,7 @@ mod page_traces;
 mod planted;
 mod python;
 mod session;
+mod shards;
 mod sql;
 
 use harness::{Dir, Ended};

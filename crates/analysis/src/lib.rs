@@ -17,6 +17,7 @@ pub mod pictures;
 pub mod refetch;
 pub mod render;
 pub mod reuse;
+pub mod shards;
 pub mod summary;
 mod target_hash;
 

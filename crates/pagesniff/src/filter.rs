@@ -1,5 +1,6 @@
 //! Which requests are kept.
 
+use analysis::shards::ShardClaim;
 use record::{Kind, Record, RelTag, ShardIndex, TenantShardId, TenantTimeline, TimelineId, shard_of_block};
 
 use crate::flags::{ClientMatch, RawFilter};
@@ -12,6 +13,7 @@ const SAMPLE_SEED: u64 = 0;
 pub struct Filter {
     tenants: Vec<TenantShardId>,
     stripe_blocks: u32,
+    shard_claims: Vec<ShardClaim>,
     timelines: Vec<TimelineId>,
     rels: Vec<RelTag>,
     kinds: Vec<Kind>,
@@ -40,6 +42,7 @@ impl Filter {
         Self {
             tenants: raw.tenant.clone(),
             stripe_blocks: raw.stripe_size,
+            shard_claims: raw.shard_claims().collect(),
             timelines: raw.timeline.clone(),
             rels: raw.rel.clone(),
             kinds: raw.kind.clone(),
@@ -48,6 +51,11 @@ impl Filter {
             sample_one_in: raw.sample.map_or(1, |sample| sample.one_in),
             unattributed,
         }
+    }
+
+    /// What was said of shards.
+    pub fn shard_claims(&self) -> &[ShardClaim] {
+        &self.shard_claims
     }
 
     /// One key in how many is kept.

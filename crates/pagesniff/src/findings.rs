@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
 use analysis::diagnosis::{InputFacts, Limits, REORDER_RECORDS, Reorder, Report};
+use analysis::shards::ShardClaim;
 use record::{Record, Timestamp};
 
 /// As many records as the recorder takes at a time.
@@ -15,6 +16,9 @@ const BATCH_RECORDS: usize = 1024;
 
 /// The diagnosis takes half a million records a second; this bridges a burst of 0.1 s at four times that rate.
 const MOST_BATCHES: usize = 64;
+
+/// The same in records.
+pub const MOST_RECORDS: usize = MOST_BATCHES * BATCH_RECORDS;
 
 enum Message {
     /// Records, as they were completed.
@@ -39,15 +43,18 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Starts the thread.
+    /// Starts the thread, which also holds the requests against what was said of shards.
     ///
     /// # Errors
     ///
     /// The system has no thread to give.
-    pub fn start(is_patient: bool) -> io::Result<Self> {
+    pub fn start(is_patient: bool, claims: &[ShardClaim]) -> io::Result<Self> {
         let (queue, messages) = sync_channel(MOST_BATCHES);
         let (done, emptied) = sync_channel(MOST_BATCHES);
-        let thread = std::thread::Builder::new().name("findings".into()).spawn(move || diagnose(&messages, &done))?;
+        let mut reorder = Reorder::new(Limits::CAPTURE, REORDER_RECORDS);
+        claims.iter().for_each(|&claim| reorder.claim_shard(claim));
+        let thread =
+            std::thread::Builder::new().name("findings".into()).spawn(move || diagnose(reorder, &messages, &done))?;
         Ok(Self {
             is_patient,
             filling: Vec::with_capacity(BATCH_RECORDS),
@@ -126,8 +133,7 @@ impl Findings {
 }
 
 /// The thread: takes what comes until nobody sends any more.
-fn diagnose(messages: &Receiver<Message>, done: &SyncSender<Vec<Record>>) -> Reorder {
-    let mut reorder = Reorder::new(Limits::CAPTURE, REORDER_RECORDS);
+fn diagnose(mut reorder: Reorder, messages: &Receiver<Message>, done: &SyncSender<Vec<Record>>) -> Reorder {
     for message in messages {
         match message {
             Message::Records(mut records) => {

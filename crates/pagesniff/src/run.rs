@@ -101,7 +101,9 @@ fn findings(settings: &Settings) -> anyhow::Result<Option<Findings>> {
         return Ok(None);
     }
     let is_replay = matches!(settings.input, Input::Files(_));
-    Findings::start(is_replay).map(Some).map_err(|error| anyhow!("cannot start a thread: {error}"))
+    Findings::start(is_replay, settings.filter.shard_claims())
+        .map(Some)
+        .map_err(|error| anyhow!("cannot start a thread: {error}"))
 }
 
 /// The findings under the table, where there are any.

@@ -107,11 +107,17 @@ fn join(a: u32, b: u32) -> u32 {
 
 /// The shard that holds a relation's block, for a tenant of `count` shards with stripes of `stripe` blocks.
 pub fn shard_of_block(key: Key, count: u8, stripe: u32) -> u8 {
-    if count < 2 || key.rel.forknum == INIT_FORKNUM {
-        return 0;
+    match stripe_hash(key, stripe) {
+        Some(hash) if count >= 2 => (hash % u32::from(count)) as u8,
+        _ => 0,
     }
+}
+
+/// The hash of a relation's stripe of `stripe` blocks, of which the remainder by the number of shards is the shard; `None`
+/// for the init fork, which is on shard 0 whatever its hash.
+pub fn stripe_hash(key: Key, stripe: u32) -> Option<u32> {
     let stripe_number = key.blkno.checked_div(stripe).unwrap_or(0);
-    (join(mix(key.rel.relnode), mix(stripe_number)) % u32::from(count)) as u8
+    (key.rel.forknum != INIT_FORKNUM).then(|| join(mix(key.rel.relnode), mix(stripe_number)))
 }
 
 #[cfg(test)]
@@ -138,6 +144,7 @@ mod tests {
         let rel = RelTag { spcnode: 1663, dbnode: 5, relnode: 0x400c, forknum: 0 };
         let key = Key { rel, blkno: 0x7d06 };
         assert_eq!(shard_of_block(key, 10, 32768), 8);
+        assert_eq!(stripe_hash(key, 32768).map(|hash| hash % 10), Some(8));
         assert_eq!(shard_of_block(key, 1, 32768), 0);
         assert_eq!(shard_of_block(Key { rel: RelTag { forknum: 3, ..rel }, ..key }, 10, 32768), 0);
     }

@@ -44,6 +44,7 @@ impl Diagnosis {
             working_set: self.reuse.working_sets(caches, captured_one_in),
             cache_sizing: sizing(&mrc, facts.cache_now_bytes),
             mrc,
+            shards: self.shards.report(),
             completeness: self.completeness(facts),
         };
         let sums_ns = self.queueing.sums_ns(Kind::GetPage);

@@ -71,6 +71,7 @@ pub(super) fn of(report: &Report, getpage_sums_ns: (u64, u64)) -> Vec<Finding> {
         asked_again(report, &mut findings);
     }
     super::cache_findings::cache_sizes(report, &mut findings);
+    super::shard_findings::shards(report, &mut findings);
     duplicate_prefetches(report, &mut findings);
     latency(report, getpage_sums_ns, &mut findings);
     blockers(report, &mut findings);

@@ -21,12 +21,13 @@ mod over_time;
 mod queueing;
 mod reorder;
 mod report;
+mod shard_findings;
 mod tallies;
 
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use record::{Kind, Lsn, Record, Status, Target, Timestamp};
+use record::{Kind, Lsn, Record, Status, Target, TenantId, Timestamp};
 
 pub use access::{AccessCounts, AccessReport, DUPLICATE_WITHIN, DuplicateReport};
 pub use compare::{Change, Comparison, Unit};
@@ -43,6 +44,7 @@ pub use report::{
 use crate::pictures::Collector;
 use crate::refetch::{self, Class, Observation, Refetch};
 use crate::reuse::{self, Reuse};
+use crate::shards::{ShardClaim, Shards};
 use crate::summary::{Counts, Ledger, Loss};
 use access::{AccessTally, Scans};
 use distribution::Distribution;
@@ -165,6 +167,7 @@ pub struct Diagnosis {
     queueing: Queueing,
     access: AccessTally,
     over_time: OverTime,
+    shards: Shards,
     pictures: Option<Box<Collector>>,
     connections: Vec<ConnectionState>,
     relations: Rows<RelationTally>,
@@ -193,6 +196,7 @@ impl Diagnosis {
             queueing: Queueing::default(),
             access: AccessTally::default(),
             over_time: OverTime::new(),
+            shards: Shards::default(),
             pictures: None,
             connections: Vec::new(),
             relations: Rows::new(limits.relations),
@@ -213,6 +217,21 @@ impl Diagnosis {
         self.refetch.lost(from, until);
     }
 
+    /// Holds what follows against what somebody said of a tenant's shards.
+    pub fn claim_shard(&mut self, claim: ShardClaim) {
+        self.shards.claim(claim);
+    }
+
+    /// What follows of that tenant was selected by its shard: it proves nothing of how many there are.
+    pub fn shards_selected(&mut self, tenant: TenantId) {
+        self.shards.selected(tenant);
+    }
+
+    /// Takes a record of a wanted tenant that is left out of all else: only what is said of shards rests on it.
+    pub fn observe_left_out(&mut self, record: &Record) {
+        self.shards.observe(record);
+    }
+
     /// Takes the next record in the order of (`time`, `client`, `server`, `seq`).
     pub fn observe(&mut self, record: &Record) {
         if self.is_duplicate(record) {
@@ -221,6 +240,7 @@ impl Diagnosis {
         }
         let observation = self.refetch.observe(record);
         self.reuse.observe(record, &observation, self.refetch.caches());
+        self.shards.observe(record);
         self.count(record, &observation);
         self.follow_connection(record, &observation);
         if let Some(pictures) = &mut self.pictures {

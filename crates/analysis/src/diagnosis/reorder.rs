@@ -6,6 +6,7 @@ use std::collections::BinaryHeap;
 use record::{Endpoint, Record, Timestamp};
 
 use super::{Diagnosis, InputFacts, Limits, Report};
+use crate::shards::ShardClaim;
 
 /// Records that wait to be put in order: 0.2 s of the busiest tenant that Neon has seen, and some 8 MiB. A request that
 /// takes longer than so many others is late: counted, and unproven.
@@ -36,6 +37,11 @@ impl Reorder {
             free: Vec::new(),
             passed: None,
         }
+    }
+
+    /// Holds what follows against what somebody said of a tenant's shards.
+    pub fn claim_shard(&mut self, claim: ShardClaim) {
+        self.diagnosis.claim_shard(claim);
     }
 
     /// The capture lost something between these two moments.

@@ -10,6 +10,7 @@ use super::over_time::OverTimeReport;
 use super::queueing::{Blocker, KindQueueing};
 use crate::refetch::{Class, ClassCounts, Uncounted};
 use crate::reuse::{CacheSizing, MissRatioCurve, WorkingSetReport};
+use crate::shards::ShardReport;
 use crate::summary::{Counts, Ledger, Loss};
 
 /// What a diagnosis says.
@@ -53,6 +54,8 @@ pub struct Report {
     pub working_set: Vec<WorkingSetReport>,
     /// What cache would spare which share of the fetches.
     pub cache_sizing: Vec<CacheSizing>,
+    /// Shards of tenants, where they are proven or were named.
+    pub shards: Vec<ShardReport>,
 }
 
 /// From when to when.

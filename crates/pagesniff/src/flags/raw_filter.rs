@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use analysis::shards::ShardClaim;
 use clap::Args;
 use record::{Kind, RelTag, TenantShardId, TimelineId};
 
@@ -49,6 +50,15 @@ pub struct RawFilter {
 }
 
 impl RawFilter {
+    /// What --tenant and --stripe-size say of shards.
+    pub fn shard_claims(&self) -> impl Iterator<Item = ShardClaim> + '_ {
+        let stripe_blocks = self.stripe_size;
+        self.tenant.iter().filter_map(move |wanted| {
+            let shard = wanted.shard.filter(|shard| shard.count > 1)?;
+            Some(ShardClaim { tenant: wanted.tenant, shard, stripe_blocks })
+        })
+    }
+
     /// The same as words of a command line, for the header of a trace; empty where everything is wanted.
     pub fn in_words(&self) -> String {
         let mut words = Vec::new();

@@ -1,10 +1,10 @@
 //! What trace files say of how they were taken: losses, ledgers, sampling, filters.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use analysis::loss::LossTimes;
 use analysis::summary::{Ledger, Loss};
-use record::{TenantTimeline, Timestamp};
+use record::{TenantId, TenantShardId, TenantTimeline, Timestamp};
 use trace::{Counter, TraceError, TraceReader};
 
 use super::loss_times::LossScan;
@@ -22,6 +22,8 @@ pub(super) struct TraceFacts {
     /// One key in how many was captured; 0 before the first file.
     pub(super) sampled_one_in: u64,
     filters: Vec<String>,
+    /// Tenants of whose requests a capture kept those of some shards.
+    selected: BTreeSet<TenantId>,
 }
 
 #[derive(Debug, Default)]
@@ -60,6 +62,7 @@ impl TraceFacts {
         let circumstances = header.map(|header| header.circumstances).unwrap_or_default();
         self.sampled_one_in = self.sampled_one_in.max(u64::from(circumstances.sample_one_in));
         let filter = circumstances.filter;
+        self.selected.extend(selected_by_shard(&filter));
         if !filter.is_empty() && !self.filters.contains(&filter) && self.filters.len() < MOST_FILTERS {
             self.filters.push(filter);
         }
@@ -112,10 +115,21 @@ impl TraceFacts {
         self.filters.iter().map(note).collect()
     }
 
+    /// Tenants of whose requests a capture kept those of some shards.
+    pub(super) fn selected(&self) -> impl Iterator<Item = TenantId> + '_ {
+        self.selected.iter().copied()
+    }
+
     /// When something was lost that may have been a compute's restart.
     pub(super) fn into_loss_times(self) -> Vec<LossTimes> {
         self.series.into_values().map(|facts| facts.losses.finish()).collect()
     }
+}
+
+/// The tenants of whose shards a filter in words kept some.
+fn selected_by_shard(filter: &str) -> impl Iterator<Item = TenantId> + '_ {
+    let words = filter.split_whitespace().filter_map(|word| word.parse::<TenantShardId>().ok());
+    words.filter(|wanted| wanted.shard.is_some()).map(|wanted| wanted.tenant)
 }
 
 /// The spans of several.

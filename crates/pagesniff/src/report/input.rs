@@ -126,6 +126,8 @@ fn feed_traces(
         notes: facts.notes(),
         ..InputFacts::default()
     };
+    facts.selected().for_each(|tenant| diagnosis.shards_selected(tenant));
+    raw_filter.to_raw_filter().shard_claims().for_each(|claim| diagnosis.claim_shard(claim));
     let losses = facts.into_loss_times();
     each_span(&losses).for_each(|(from, until)| diagnosis.lost(from, until));
     let owners = LaterOwners::read(files)?;
@@ -136,7 +138,12 @@ fn feed_traces(
         progress.step();
         match filter.verdict(&record) {
             Verdict::Keep => diagnosis.observe(&record),
-            Verdict::Filtered | Verdict::SampledOut | Verdict::Unattributed => left_out = left_out.saturating_add(1),
+            Verdict::Filtered | Verdict::SampledOut | Verdict::Unattributed => {
+                left_out = left_out.saturating_add(1);
+                if filter.wants_tenant_of(&record) {
+                    diagnosis.observe_left_out(&record);
+                }
+            }
         }
     })?;
     if left_out > 0 {
