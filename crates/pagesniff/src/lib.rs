@@ -5,6 +5,7 @@
 //!                                                 └→ outcome: facts, notes → report, exit status
 //!                                     export: traces → filter → records
 //!                     serve: daemon: configuration file → settings → the same run, without end
+//!                      plan: a load and limits → measured density → text, JSON
 //!                            report, compare: traces → records in order → diagnosis → text, JSON
 //! ```
 
@@ -20,6 +21,7 @@ pub mod flags;
 mod notes;
 mod page_trace_out;
 pub mod pipeline;
+pub mod plan;
 pub mod progress;
 pub mod recorder;
 pub mod records;

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use pagesniff::export::export;
 use pagesniff::flags::{RawArgs, RawCommand, Settings, generate};
+use pagesniff::plan::plan;
 use pagesniff::report::{compare, report};
 use pagesniff::run::{output_outcome, run};
 
@@ -16,6 +17,7 @@ fn main() -> ExitCode {
         Some(RawCommand::Export(what)) => export(&what),
         Some(RawCommand::Report(what)) => report(&what),
         Some(RawCommand::Compare(what)) => compare(&what),
+        Some(RawCommand::Plan(what)) => plan(&what),
         #[cfg(all(feature = "live", target_os = "linux"))]
         Some(RawCommand::Serve(what)) => pagesniff::daemon::serve(&what),
         None => Settings::from_raw(raw.run).map_or_else(|wrong_usage| wrong_usage.exit(), run),

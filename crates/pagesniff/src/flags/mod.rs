@@ -26,5 +26,5 @@ pub use raw_filter::RawFilter;
 pub use raw_live::RawLive;
 pub use raw_trace::{RawOnFull, RawTrace};
 pub use settings::{Input, Settings, SummaryTarget};
-pub(crate) use values::size;
 pub use values::{ClientMatch, MaxLoss, SampleRate};
+pub(crate) use values::{duration, memory, size};

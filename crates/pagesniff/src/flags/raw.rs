@@ -12,6 +12,7 @@ use super::raw_filter::RawFilter;
 use super::raw_live::RawLive;
 use super::raw_trace::RawTrace;
 use super::values::{MaxLoss, memory};
+use crate::plan::RawPlan;
 use crate::report::{RawCompare, RawReport};
 
 const EXAMPLES: &str = "\
@@ -71,6 +72,8 @@ pub enum RawCommand {
     Report(RawReport),
     /// Compare two traces: did the larger cache help?
     Compare(RawCompare),
+    /// Say what a capture will take of disk and memory, and how far back its traces will reach.
+    Plan(RawPlan),
     /// Keep the latest requests of every tenant, always: the daemon.
     #[cfg(all(feature = "live", target_os = "linux"))]
     Serve(crate::daemon::RawServe),

@@ -115,7 +115,7 @@ pub(super) fn network(text: &str) -> Result<IpNet, &'static str> {
 }
 
 /// A duration with its unit, to the nanosecond.
-pub(super) fn duration(text: &str) -> Result<Duration, humantime::DurationError> {
+pub(crate) fn duration(text: &str) -> Result<Duration, humantime::DurationError> {
     humantime::parse_duration(text)
 }
 
@@ -128,7 +128,7 @@ pub(crate) fn size(text: &str) -> Result<ByteSize, &'static str> {
 const LEAST_MEMORY: u64 = 1 << 20;
 
 /// A size with its unit, large enough for the decoder to work in.
-pub(super) fn memory(text: &str) -> Result<ByteSize, String> {
+pub(crate) fn memory(text: &str) -> Result<ByteSize, String> {
     let size = size(text)?;
     if size.0 < LEAST_MEMORY {
         return Err(format!("the decoder needs at least {}", bytes_text(LEAST_MEMORY)));

@@ -32,6 +32,9 @@ pub use writing::Recorded;
 /// the disk takes nothing; full, it holds 15 MB.
 pub const MOST_BATCHES: usize = 64;
 
+/// The same in records.
+pub const MOST_RECORDS: usize = MOST_BATCHES * BATCH_RECORDS;
+
 /// A replay waits for the disk anyway: a few batches keep both threads busy.
 const MOST_REPLAY_BATCHES: usize = 8;
 
