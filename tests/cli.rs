@@ -185,3 +185,27 @@ fn the_man_page_and_completions_know_every_option() {
     }
     assert!(page.stdout.contains("max\\-loss"));
 }
+
+#[test]
+fn a_plan_says_what_a_capture_takes_in_words_and_as_json() {
+    let dir = Dir::new();
+    let text = dir.run("plan --rate 155000 --keep 1h");
+    assert_eq!((text.status, text.stderr.as_str()), (0, ""));
+    for expected in [
+        "requests         155,000/s of 1 tenant\n",
+        "bytes a record   8.8, as measured (docs/performance.md) for blocks of 16,384 records\n",
+        "disk             1.3 MiB/s, 32.0 MiB at most\n",
+        "limit reached    after 25s, --max-bytes 32.0 MiB\n",
+        "kept then        the latest 22s to 25s; the oldest file goes as a whole\n",
+        "to keep          1h it takes --max-bytes 4747MiB --max-total-bytes 4747MiB\n",
+        "MiB at most: 64.0 MiB connections (--memory), 32.0 MiB kernel buffer (--buffer-size)",
+    ] {
+        assert!(text.stdout.contains(expected), "{expected}{}", text.stdout);
+    }
+    let json: serde_json::Value = serde_json::from_str(&dir.run("plan --rate 10 --tenants 2 --json").stdout).unwrap();
+    assert_eq!((&json["tenants"], &json["limited_by"]), (&2.into(), &"max_bytes".into()));
+    for (arguments, expected) in [("plan", "--rate <N>"), ("plan --rate 0", "0 is not in 1..")] {
+        let ended = dir.run(arguments);
+        assert!(ended.status == 2 && ended.stderr.contains(expected), "{}", ended.stderr);
+    }
+}

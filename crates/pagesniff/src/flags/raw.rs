@@ -23,6 +23,8 @@ Examples:
       Who asked for what: a table by tenant, and how much of the picture is there
   pagesniff --read node.pcap --tenant 3aabbf1a5d0f4e2a9d3c1b2a49505101 --format jsonl
       Every request of one tenant, one JSON object a line
+  pagesniff --iface eth0 --tenant 3aabbf1a5d0f4e2a9d3c1b2a49505101-0b10 --stripe-size 2048 --duration 30s
+      Shard 11 of 16 of a large tenant; the findings say whether its requests fit that layout
   pagesniff --read node.pcap --min-latency 100ms --format table
       The slow requests
   pagesniff --read node.pcap --out traces

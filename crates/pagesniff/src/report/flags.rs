@@ -15,6 +15,8 @@ Examples:
       What the traces below ./pagesniff have to say: findings first, then tables
   pagesniff report node-a/traces node-b/traces --tenant 3aabbf1a5d0f4e2a9d3c1b2a49505101
       One tenant's pages on two nodes, merged
+  pagesniff report traces --json - | jq .shards
+      How many shards a tenant has, and in which stripes, where its requests prove it
   pagesniff report traces --json - | jq .refetch
       For scripts
   pagesniff report traces --cache-now 8GiB
