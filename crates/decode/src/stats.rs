@@ -84,6 +84,10 @@ pub struct Stats {
     pub http_connections: u64,
     /// Connections that begin as HTTP/2 with prior knowledge, as gRPC does, among the others.
     pub http2_connections: u64,
+    /// Of those, connections on which a call of gRPC was seen.
+    pub grpc_connections: u64,
+    /// Bytes of the streams of HTTP/2 connections, both directions.
+    pub http2_bytes: u64,
     /// Connections whose two directions are stamped by clocks that disagree.
     pub clock_conflicts: u64,
     /// Latencies withheld since the clocks of the two directions disagree.

@@ -1,6 +1,6 @@
 //! What a reader of the figures must know, in plain sentences without their full stop.
 
-use analysis::render::count_text;
+use analysis::render::{bytes_text, count_text};
 use analysis::summary::Ledger;
 use decode::Stats;
 
@@ -56,11 +56,12 @@ fn connections(stats: &Stats, notes: &mut Vec<String>) {
         "connections are TLS: their content cannot be read",
     );
     say(stats.http_connections, "connection is HTTP", "connections are HTTP");
-    say(
-        stats.http2_connections,
-        "connection is HTTP/2 without TLS: gRPC, which is not decoded",
-        "connections are HTTP/2 without TLS: gRPC, which is not decoded",
-    );
+    http2(stats, notes);
+    let mut say = |count: u64, one: &str, many: &str| {
+        if count > 0 {
+            notes.push(counted(count, one, many));
+        }
+    };
     let http = stats.http_connections.saturating_add(stats.http2_connections);
     say(
         stats.other_connections.saturating_sub(http),
@@ -85,6 +86,22 @@ fn connections(stats: &Stats, notes: &mut Vec<String>) {
             notes.push(format!("{some} visible in one direction only: they have no latencies"));
         }
         _ => {}
+    }
+}
+
+/// What is gRPC, or may be, and how much it carried.
+fn http2(stats: &Stats, notes: &mut Vec<String>) {
+    let Some(others) = stats.http2_connections.checked_sub(stats.grpc_connections) else { return };
+    let mut what = Vec::new();
+    if stats.grpc_connections > 0 {
+        what.push(counted(stats.grpc_connections, "connection is gRPC", "connections are gRPC"));
+    }
+    if others > 0 {
+        what.push(counted(others, "connection is HTTP/2, probably gRPC", "connections are HTTP/2, probably gRPC"));
+    }
+    if !what.is_empty() {
+        let carried = bytes_text(stats.http2_bytes);
+        notes.push(format!("{}, without TLS ({carried}): it is measured and not decoded", what.join(", ")));
     }
 }
 
@@ -167,6 +184,23 @@ mod tests {
         assert!(of(cut)[0].starts_with("7 packets were cut by the snap length"));
         let joined = Stats { joined_connections: 5, ..seen };
         assert_eq!(of(joined), ["5 connections were open before the capture began"]);
+    }
+
+    #[test]
+    fn http2_is_named_and_measured() {
+        let seen = Stats { packets: 9, segments: 9, other_connections: 3, ..Stats::default() };
+        let grpc = Stats { http2_connections: 3, grpc_connections: 1, http2_bytes: 3 << 20, ..seen };
+        assert_eq!(
+            of(grpc),
+            [
+                "1 connection is gRPC, 2 connections are HTTP/2, probably gRPC, without TLS (3.0 MiB): it is measured and not decoded"
+            ]
+        );
+        let probable = Stats { http2_connections: 3, http2_bytes: 90, ..seen };
+        assert_eq!(
+            of(probable),
+            ["3 connections are HTTP/2, probably gRPC, without TLS (90 B): it is measured and not decoded"]
+        );
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! One connection: both directions' reassembly and framing, and the session that they feed.
 
+mod foreign;
 mod resync;
 
 use std::collections::VecDeque;
@@ -53,6 +54,8 @@ pub(crate) struct Connection {
     stamped_at: Pair<Timestamp>,
     /// Segments of each direction that came after their acknowledgement, in a row.
     late_in_a_row: Pair<u8>,
+    /// It is HTTP/2, and a call of gRPC was seen on it.
+    is_grpc: bool,
     /// Whether a segment of this side was seen.
     pub(crate) seen: Pair<bool>,
     /// It is over; what still comes belongs to it and is passed over.
@@ -82,6 +85,7 @@ impl Connection {
             in_order_at: Pair { client: Timestamp(0), server: Timestamp(0) },
             stamped_at: Pair { client: Timestamp(0), server: Timestamp(0) },
             late_in_a_row: Pair { client: 0, server: 0 },
+            is_grpc: false,
             seen: Pair { client: false, server: false },
             is_closed: false,
         }
@@ -386,7 +390,9 @@ impl Connection {
     /// What a search for lost framing gives back is read here in turn. It may lose the framing again, as often as a packet has
     /// room for: a recursion would go as deep.
     fn deliver(&mut self, side: Side, chunk: Chunk<'_>, world: &mut World<'_>) {
-        let Some(found) = self.read(side, chunk, world) else { return };
+        let found = self.read(side, chunk, world);
+        self.watch_foreign(side, &chunk);
+        let Some(found) = found else { return };
         let mut ahead = found;
         while let Some(piece) = ahead.pop_front() {
             if let Some(mut found) = self.read(side, piece.chunk(), world) {
@@ -491,7 +497,7 @@ impl Connection {
                 &mut stats.other_connections
             }
             Phase::Foreign(Foreign::Http2) => {
-                stats.http2_connections = stats.http2_connections.saturating_add(1);
+                self.count_http2(stats);
                 &mut stats.other_connections
             }
             _ => &mut stats.other_connections,

@@ -69,7 +69,7 @@ pub enum Other {
     TlsRequired,
     /// HTTP/1.1
     Http,
-    /// The preface of HTTP/2, as gRPC begins
+    /// The preface of HTTP/2 and the first call, as gRPC begins
     Grpc,
     /// CancelRequest
     Cancel,

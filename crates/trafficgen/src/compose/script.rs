@@ -81,9 +81,10 @@ pub(super) fn other(kind: Other, owner: TenantTimeline) -> Vec<Step> {
             server(*b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"),
         ],
         Other::Grpc => {
-            // The preface of RFC 9113, section 3.4, and an empty SETTINGS frame from each side.
+            // The preface of RFC 9113, section 3.4, an empty SETTINGS frame from each side, and a call's HEADERS.
             let mut preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
             preface.extend(SETTINGS);
+            preface.extend(GRPC_CALL);
             vec![client(preface), server(SETTINGS)]
         }
         Other::Cancel => vec![client(libpq::cancel_request(20_000, 0x0102_0304))],
@@ -113,6 +114,10 @@ fn command(kind: Other, TenantTimeline { tenant, timeline }: TenantTimeline) -> 
         }
     }
 }
+
+/// An HTTP/2 HEADERS frame: `POST http`, the page service's `GetPages`, and gRPC's content type in Huffman code (RFC 7541).
+const GRPC_CALL: [u8; 56] =
+    *b"\0\0\x2f\x01\x04\0\0\0\x01\x83\x86\x44\x1e/page_api.PageService/GetPages\x5f\x8b\x1d\x75\xd0\x62\x0d\x26\x3d\x4c\x4d\x65\x64";
 
 /// An HTTP/2 SETTINGS frame without settings.
 const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
