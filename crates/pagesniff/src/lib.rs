@@ -5,6 +5,7 @@
 //!                                                 └→ outcome: facts, notes → report, exit status
 //!                                     export: traces → filter → records
 //!                     serve: daemon: configuration file → settings → the same run, without end
+//!                      doctor: machine, interface or captures → a decoder for each port → checks
 //!                      plan: a load and limits → measured density → text, JSON
 //!                            report, compare: traces → records in order → diagnosis → text, JSON
 //! ```
@@ -13,6 +14,7 @@ pub mod attribution;
 pub mod capture;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub mod daemon;
+pub mod doctor;
 pub mod export;
 pub mod facts;
 pub mod filter;

@@ -4,6 +4,7 @@ use std::io;
 use std::process::ExitCode;
 
 use clap::Parser;
+use pagesniff::doctor::doctor;
 use pagesniff::export::export;
 use pagesniff::flags::{RawArgs, RawCommand, Settings, generate};
 use pagesniff::plan::plan;
@@ -18,6 +19,7 @@ fn main() -> ExitCode {
         Some(RawCommand::Report(what)) => report(&what),
         Some(RawCommand::Compare(what)) => compare(&what),
         Some(RawCommand::Plan(what)) => plan(&what),
+        Some(RawCommand::Doctor(what)) => doctor(&what),
         #[cfg(all(feature = "live", target_os = "linux"))]
         Some(RawCommand::Serve(what)) => pagesniff::daemon::serve(&what),
         None => Settings::from_raw(raw.run).map_or_else(|wrong_usage| wrong_usage.exit(), run),

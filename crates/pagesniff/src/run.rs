@@ -30,6 +30,8 @@ pub enum Ended {
     Done,
     /// Whoever read standard output had enough.
     OutputClosed,
+    /// Done, and what was examined cannot be captured or read.
+    Hindered,
     /// Done, but more was lost than is borne.
     TooMuchLoss,
 }
@@ -39,7 +41,7 @@ impl Ended {
     pub fn status(self) -> u8 {
         match self {
             Self::Done | Self::OutputClosed => 0,
-            Self::TooMuchLoss => 3,
+            Self::TooMuchLoss | Self::Hindered => 3,
         }
     }
 }

@@ -27,4 +27,4 @@ pub use raw_live::RawLive;
 pub use raw_trace::{RawOnFull, RawTrace};
 pub use settings::{Input, Settings, SummaryTarget};
 pub use values::{ClientMatch, MaxLoss, SampleRate};
-pub(crate) use values::{duration, memory, size};
+pub(crate) use values::{buffer, duration, memory, size};

@@ -12,6 +12,7 @@ use super::raw_filter::RawFilter;
 use super::raw_live::RawLive;
 use super::raw_trace::RawTrace;
 use super::values::{MaxLoss, memory};
+use crate::doctor::RawDoctor;
 use crate::plan::RawPlan;
 use crate::report::{RawCompare, RawReport};
 
@@ -29,6 +30,8 @@ Examples:
       The slow requests
   pagesniff --read node.pcap --out traces
       A trace for each tenant: nine bytes a request, to keep, send and export
+  pagesniff doctor --iface eth0
+      What can be seen here, and what is in the way
   pagesniff export traces --to csv > requests.csv
       The records in them
   tcpdump -i eth0 -w - 'tcp port 6400' | pagesniff --read - --format csv
@@ -76,6 +79,8 @@ pub enum RawCommand {
     Compare(RawCompare),
     /// Say what a capture will take of disk and memory, and how far back its traces will reach.
     Plan(RawPlan),
+    /// Say what can be seen here or in a capture, what is in the way, and what to do about it.
+    Doctor(RawDoctor),
     /// Keep the latest requests of every tenant, always: the daemon.
     #[cfg(all(feature = "live", target_os = "linux"))]
     Serve(crate::daemon::RawServe),

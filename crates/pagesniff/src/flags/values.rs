@@ -137,7 +137,7 @@ pub(crate) fn memory(text: &str) -> Result<ByteSize, String> {
 }
 
 /// The kernel's buffer, in whole bytes that libpcap takes.
-pub(super) fn buffer(text: &str) -> Result<ByteSize, String> {
+pub(crate) fn buffer(text: &str) -> Result<ByteSize, String> {
     let size: Option<ByteSize> = text.parse().ok();
     size.filter(|size| (LEAST_BUFFER..=MOST_BUFFER).contains(size)).ok_or_else(|| {
         let [least, most] = [LEAST_BUFFER, MOST_BUFFER].map(|size| bytes_text(size.as_u64()));
