@@ -209,3 +209,18 @@ fn a_plan_says_what_a_capture_takes_in_words_and_as_json() {
         assert!(ended.status == 2 && ended.stderr.contains(expected), "{}", ended.stderr);
     }
 }
+
+#[test]
+fn there_is_a_man_page_for_each_command() {
+    let dir = Dir::new();
+    std::fs::create_dir(dir.path("man")).unwrap();
+    let ended = dir.run("generate man --dir man");
+    assert_eq!((ended.status, ended.stdout.as_str(), ended.stderr.as_str()), (0, "", ""));
+    for page in ["", "-export", "-report", "-compare", "-plan", "-doctor"] {
+        let text = std::fs::read_to_string(dir.path(&format!("man/pagesniff{page}.1"))).unwrap();
+        assert!(text.contains("Examples:") && text.contains("Exit status"), "{page}: {text}");
+    }
+    let absent = dir.run("generate man --dir absent");
+    assert_eq!(absent.status, 1);
+    assert_one_error_line(&absent);
+}

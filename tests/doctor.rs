@@ -76,7 +76,7 @@ fn what_stands_in_the_way_is_said_with_what_to_do() {
     }
     let hints = [
         ("mirror_duplicates", "note", "info", "capture one interface rather than any"),
-        ("capture_drops", "loss", "warning", "raise the capture's buffer"),
+        ("capture_drops", "loss", "warning", "raise its buffer"),
         ("snaplen_256", "snaplen", "warning", "capture whole packets"),
         ("joined_midstream_v2", "tenants", "warning", "--one-tenant-per-address"),
         ("vxlan", "tunnels", "info", "--tunnels"),

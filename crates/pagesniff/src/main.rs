@@ -1,6 +1,5 @@
 //! pagesniff: watches a Neon pageserver's libpq port from outside and says which pages were asked for.
 
-use std::io;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -9,12 +8,12 @@ use pagesniff::export::export;
 use pagesniff::flags::{RawArgs, RawCommand, Settings, generate};
 use pagesniff::plan::plan;
 use pagesniff::report::{compare, report};
-use pagesniff::run::{output_outcome, run};
+use pagesniff::run::run;
 
 fn main() -> ExitCode {
     let raw = RawArgs::parse();
     let ended = match raw.command {
-        Some(RawCommand::Generate { what }) => output_outcome(generate(&what, &mut io::stdout().lock())),
+        Some(RawCommand::Generate { what }) => generate(&what),
         Some(RawCommand::Export(what)) => export(&what),
         Some(RawCommand::Report(what)) => report(&what),
         Some(RawCommand::Compare(what)) => compare(&what),

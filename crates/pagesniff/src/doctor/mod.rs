@@ -89,6 +89,8 @@ fn watch(source: &mut impl Source, survey: &mut Survey) -> Result<(), CaptureErr
             After::End => break,
         }
     }
+    let counted = source.statistics();
+    survey.dropped = counted.kernel_dropped.saturating_add(counted.interface_dropped);
     survey.finish();
     Ok(())
 }

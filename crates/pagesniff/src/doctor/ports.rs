@@ -17,13 +17,13 @@ pub(super) fn checks(survey: &Survey, checks: &mut Vec<Check>) {
         .collect();
     let is_anywhere = !elsewhere.is_empty();
     for port in expected {
-        expected_port(port, &elsewhere, checks);
+        expected_port((port, survey), &elsewhere, checks);
     }
     for port in others.into_iter().filter(|port| port.stats().segments > 0) {
         let carried = carried(port.stats());
         checks.push(Check::info("port", format!("port {} carries {carried}", port.number), ""));
         if port.stats().pagestream_connections > 0 {
-            requests(port, checks);
+            requests(port, survey, checks);
         }
     }
     if survey.unexamined > 0 {
@@ -59,12 +59,12 @@ fn carried(stats: &Stats) -> String {
     }
 }
 
-fn expected_port(port: &Port, elsewhere: &[String], checks: &mut Vec<Check>) {
+fn expected_port((port, survey): (&Port, &Survey), elsewhere: &[String], checks: &mut Vec<Check>) {
     let stats = port.stats();
     let text = format!("port {} carries {}", port.number, carried(stats));
     if stats.pagestream_connections > 0 {
         checks.push(Check::ok("port", text));
-        requests(port, checks);
+        requests(port, survey, checks);
         return;
     }
     let advice = if !elsewhere.is_empty() {
@@ -87,7 +87,7 @@ fn expected_port(port: &Port, elsewhere: &[String], checks: &mut Vec<Check>) {
 }
 
 /// Whether requests are whole, timed, and somebody's.
-fn requests(port: &Port, checks: &mut Vec<Check>) {
+fn requests(port: &Port, survey: &Survey, checks: &mut Vec<Check>) {
     let number = port.number;
     let seen = port.requests;
     let of_all = |count: u64| format!("{} of {} requests on port {number}", count_text(count), count_text(seen.all));
@@ -114,13 +114,14 @@ fn requests(port: &Port, checks: &mut Vec<Check>) {
     let stats = port.stats();
     // Where a direction is not there at all, that is what there is to say.
     if stats.client_data_segments > 0 && stats.server_data_segments > 0 {
-        checks.extend(loss(number, stats));
+        checks.extend(loss(port, survey));
     }
     said(port, checks);
 }
 
 /// What is missing, where requests or answers are.
-fn loss(number: u16, stats: &Stats) -> Option<Check> {
+fn loss(port: &Port, survey: &Survey) -> Option<Check> {
+    let (number, stats) = (port.number, port.stats());
     let lost = stats.lost_requests.saturating_add(stats.lost_responses);
     if lost == 0 {
         return None;
@@ -130,9 +131,16 @@ fn loss(number: u16, stats: &Stats) -> Option<Check> {
         count_text(lost),
         bytes_text(stats.gap_bytes)
     );
-    let advice = match stats.truncated_packets {
-        0 => "raise the capture's buffer (--buffer-size, tcpdump -B), or capture nearer to the pageserver",
-        _ => "capture whole packets, or at least 512 bytes of each",
+    let advice = match (stats.truncated_packets, survey.dropped) {
+        (1.., _) => "capture whole packets, or at least 512 bytes of each",
+        (0, 1..) => "raise the capture's buffer (--buffer-size, tcpdump -B)",
+        (0, 0) if stats.joined_connections > 0 => {
+            "no drop was counted: they may be what was under way when the capture began; capture from before computes connect"
+        }
+        (0, 0) => {
+            "no drop was counted here: a mirror or tap before it may drop, or tcpdump did (its last lines say so); raise its \
+             buffer (-B), or capture on the node"
+        }
     };
     Some(Check::warning("loss", text, advice))
 }

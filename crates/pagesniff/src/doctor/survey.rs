@@ -110,6 +110,8 @@ pub(super) struct Survey {
     pub(super) largest_bytes: u32,
     /// Packets whose stamp is no whole microsecond.
     pub(super) fine_stamps: u64,
+    /// Packets that the kernel or the interface is known to have dropped.
+    pub(super) dropped: u64,
     /// TCP segments of ports beyond the bound.
     pub(super) unexamined: u64,
 }
@@ -128,6 +130,7 @@ impl Survey {
             truncated: 0,
             largest_bytes: 0,
             fine_stamps: 0,
+            dropped: 0,
             unexamined: 0,
         }
     }

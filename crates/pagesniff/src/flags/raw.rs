@@ -96,8 +96,12 @@ pub enum RawCommand {
 /// What can be made from the definition of the command line.
 #[derive(Debug, Clone, Subcommand)]
 pub enum RawGenerate {
-    /// The manual page, in roff.
-    Man,
+    /// The manual pages, in roff.
+    Man {
+        /// Write a page for each command into this directory, instead of the first to standard output
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
     /// Completions for a shell.
     Completions {
         /// The shell.
