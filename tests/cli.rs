@@ -94,7 +94,7 @@ fn the_summary_has_its_fixed_names_in_a_file_and_on_standard_output() {
         "kernel_dropped interface_dropped truncated_packets gap_bytes lost_requests lost_responses malformed \
          evicted_connections dropped_records",
         "seen filtered sampled_out unattributed queue_dropped write_failed rotated kept",
-        "pagestream encrypted other unidentified",
+        "pagestream encrypted other unidentified http http2 grpc http2_bytes",
     ]
     .map(|names| names.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
     // What is added comes behind, as it did here: others and total.

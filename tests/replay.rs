@@ -221,3 +221,14 @@ fn a_capture_ends_with_its_findings_where_somebody_waits_for_them() {
         assert!(!dir.run(&format!("--read a.pcap {silent}")).stderr.contains("fetched a page"), "{silent}");
     }
 }
+
+#[test]
+fn what_http2_carries_is_in_the_summary() {
+    let dir = Dir::new();
+    let path = format!("{}/../../pcaps/not_postgres.pcap", env!("CARGO_MANIFEST_DIR"));
+    let connections = &summary(&dir, &format!("--read {path}"))["connections"];
+    let of = |name: &str| connections[name].as_u64().unwrap();
+    // The preface and settings of both sides, and the headers of one call.
+    assert_eq!((of("http2"), of("grpc"), of("http2_bytes"), of("http")), (1, 1, 24 + 9 + 56 + 9, 1));
+    assert!(of("http") + of("http2") <= of("other"));
+}

@@ -17,6 +17,10 @@ pub fn facts(decoded: &Stats, source: &SourceStats, ledger: Ledger, read_whole: 
             encrypted: decoded.encrypted_connections,
             other: decoded.other_connections,
             unidentified: decoded.unidentified_connections,
+            http: decoded.http_connections,
+            http2: decoded.http2_connections,
+            grpc: decoded.grpc_connections,
+            http2_bytes: decoded.http2_bytes,
         },
         loss: Loss {
             kernel_dropped: source.kernel_dropped,

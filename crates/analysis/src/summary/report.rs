@@ -55,6 +55,14 @@ pub struct Connections {
     pub other: u64,
     /// Too little of them was seen to tell.
     pub unidentified: u64,
+    /// Of `other`, those that were HTTP.
+    pub http: u64,
+    /// Of `other`, those that were HTTP/2 without TLS, as gRPC is.
+    pub http2: u64,
+    /// Of `http2`, those on which a call of gRPC was seen.
+    pub grpc: u64,
+    /// Bytes of both streams of the `http2` connections.
+    pub http2_bytes: u64,
 }
 
 /// What the capture lost, by reason. All 0 on a complete capture.
