@@ -204,6 +204,8 @@ fn a_plan_says_what_a_capture_takes_in_words_and_as_json() {
     }
     let json: serde_json::Value = serde_json::from_str(&dir.run("plan --rate 10 --tenants 2 --json").stdout).unwrap();
     assert_eq!((&json["tenants"], &json["limited_by"]), (&2.into(), &"max_bytes".into()));
+    let many = dir.run("plan --rate 10 --tenants 9000").stdout;
+    assert!(many.contains("traces           at most 8,192 at a time"), "{many}");
     for (arguments, expected) in [("plan", "--rate <N>"), ("plan --rate 0", "0 is not in 1..")] {
         let ended = dir.run(arguments);
         assert!(ended.status == 2 && ended.stderr.contains(expected), "{}", ended.stderr);

@@ -59,11 +59,24 @@ struct Connection {
     mixed: u32,
 }
 
+/// Whether a record is of the connection that is known between its ports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Continues {
+    Proven,
+    /// It is of a later one.
+    Refuted,
+    /// Neither an ordinal nor a backend says so.
+    Unknown,
+}
+
 impl Connection {
-    /// Whether the record can be of this connection, and not of a later one between the same ports.
-    fn continues_with(&self, record: &Record) -> bool {
-        let seq_goes_on = self.last_seq.zip(record.seq).is_none_or(|(last, seq)| seq > last);
-        seq_goes_on && self.backend_pid.zip(record.backend_pid).is_none_or(|(before, now)| before == now)
+    fn continues_with(&self, record: &Record) -> Continues {
+        let same_backend = self.backend_pid.zip(record.backend_pid).map(|(before, now)| before == now);
+        match (self.last_seq.zip(record.seq).map(|(last, seq)| seq > last), same_backend) {
+            (Some(false), _) | (_, Some(false)) => Continues::Refuted,
+            (Some(true), _) | (_, Some(true)) => Continues::Proven,
+            (None, None) => Continues::Unknown,
+        }
     }
 }
 
@@ -133,9 +146,11 @@ impl Shards {
             return;
         }
         let ends = (record.client, record.server, place);
-        let Some(connection) = self.connections.get_mut(&ends).filter(|known| known.continues_with(record)) else {
-            self.begin(ends, record, key);
-            return;
+        let known = self.connections.get_mut(&ends).map(|known| (known.continues_with(record), known));
+        let connection = match known {
+            Some((Continues::Proven, connection)) => connection,
+            Some((Continues::Unknown, _)) => return,
+            Some((Continues::Refuted, _)) | None => return self.begin(ends, record, key),
         };
         connection.last_seq = record.seq.or(connection.last_seq);
         connection.backend_pid = record.backend_pid.or(connection.backend_pid);

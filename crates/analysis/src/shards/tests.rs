@@ -10,6 +10,7 @@ fn ask(number: u16, key: Key, shard: u8) -> Record {
         client: ([10, 0, 0, 7], 1000 + number * 256 + u16::from(shard)).into(),
         target: Target::GetPage { rel: key.rel, blkno: key.blkno },
         seq: None,
+        backend_pid: Some(number.into()),
         ..sample
     }
 }
@@ -112,6 +113,18 @@ fn a_port_that_is_used_again_is_another_connection() {
     }
     let report = shards.report().pop().unwrap();
     assert_eq!((report.count, report.claims[0].mixed_connections, report.claims[0].connections), (Some(8), 0, 8));
+}
+
+#[test]
+fn where_nothing_tells_connections_apart_nothing_is_said_of_them() {
+    let mut shards = Shards::default();
+    shards.claim(claim(0, 8, 2048));
+    // All blocks, between the same ports, and neither an ordinal nor a backend.
+    for &key in &large_relations(20, 60) {
+        shards.observe(&Record { backend_pid: None, ..ask(0, key, 0) });
+    }
+    let report = shards.report().pop().unwrap();
+    assert_eq!((report.count, report.claims[0].mixed_connections, report.claims[0].connections), (None, 0, 1));
 }
 
 #[test]

@@ -31,6 +31,11 @@ pub(super) fn plan_text(plan: &Plan) -> String {
         line("to keep", format!("{} it takes {options}", time_text(keep.as_secs_f64())));
     }
     line("memory", memory(plan));
+    let most_traces = trace::WriterConfig::new(".", "plan").max_traces as u64;
+    if plan.load.tenants > most_traces {
+        let most = count_text(most_traces);
+        line("traces", format!("at most {most} at a time: records of further tenants are not kept (write_failed)"));
+    }
     text
 }
 
