@@ -363,7 +363,7 @@ impl Shape {
             (Framing::OneByte, [byte, ..]) => {
                 return Self::Message { tag: *byte, header: 1, body_bytes: 0, wanted: 0, missing: 0 };
             }
-            (_, [tag, rest @ ..]) if tag.is_ascii_alphabetic() => (*tag, rest),
+            (_, [tag, rest @ ..]) if is_tag(*tag) => (*tag, rest),
             _ => return Self::Impossible,
         };
         let Some((&length, body)) = rest.split_first_chunk() else {
@@ -378,6 +378,11 @@ impl Shape {
         let header = input.len().saturating_sub(body.len());
         Self::Message { tag, header, body_bytes, wanted, missing: wanted.saturating_sub(body.len()) }
     }
+}
+
+/// Whether a typed message can begin so: ParseComplete, BindComplete and CloseComplete have digits.
+fn is_tag(byte: u8) -> bool {
+    byte.is_ascii_alphabetic() || matches!(byte, b'1'..=b'3')
 }
 
 /// How much of a message's body somebody wants to see. Of passwords (`p`) nothing.
