@@ -29,6 +29,7 @@ impl Pairing {
             return self.place_unread(answer, unsettled, out);
         }
         match self.find(answer) {
+            Place::At(at) if unsettled && is_vague(answer) && self.may_skip(at) => return false,
             Place::At(at) => self.close(at, answer, out),
             Place::OneOfSeveral => self.mark_doubtful(answer, out),
             Place::Nowhere if unsettled => return false,
@@ -72,8 +73,21 @@ impl Pairing {
         match places.next() {
             None => Place::Nowhere,
             Some(_) if self.answers_lost && places.next().is_some() => Place::OneOfSeveral,
+            Some(at) if is_vague(answer) && self.may_have_twin(at) => Place::OneOfSeveral,
             Some(at) => Place::At(at),
         }
+    }
+
+    /// Whether the answer may belong behind this slot although the slot's request is the first that it names.
+    fn may_skip(&self, at: usize) -> bool {
+        self.answers_lost || at > 0
+    }
+
+    /// Whether a request in a hole may be alike to this slot's in its id and LSNs, and be the one that is answered: a client
+    /// may give one id to several requests.
+    fn may_have_twin(&self, at: usize) -> bool {
+        let is_hole = |slot: &Slot| matches!(slot, Slot::Lost(_));
+        self.slots.iter().take(at).any(is_hole) || self.may_skip(at) && self.slots.iter().skip(at).any(is_hole)
     }
 
     /// Pairs the answer; in a strict order all requests before this one have had theirs, unseen.
@@ -150,4 +164,9 @@ impl Pairing {
         }
         out.answer_alone(answer, seen_at, arrived);
     }
+}
+
+/// Whether the answer echoes the request's id and LSNs only, as errors do, and not what was asked for.
+fn is_vague(answer: &Answer) -> bool {
+    answer.head.echo.is_some_and(|echo| echo.target.is_none())
 }
