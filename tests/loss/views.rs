@@ -45,13 +45,19 @@ fn views(tape: Option<Tape>) {
             packets.iter().zip(&server).filter(|(_, s)| !**s || !rng.chance(0.3)).map(|(p, _)| *p).collect();
         trial.case("30 % of answers", &format!("seed {seed}"), &left);
     }
-    clocks(&mut trial, &packets, &server);
+    clocks(&mut trial, &packets, &server, &FAR_NS);
     trial.finish();
 }
 
+/// How far the server's clock is ahead, further than any round trip.
+const FAR_NS: [i64; 6] = [37_000_000_000, -37_000_000_000, 300_000_000, -300_000_000, 5_000_000, -5_000_000];
+
+/// The same by less than what a delayed network takes, and by more than a handshake at the point of observation does.
+const NEAR_NS: [i64; 2] = [500_000, -500_000];
+
 /// The server's direction stamped by another clock; in the order of capture, and in that of the stamps.
-fn clocks(trial: &mut Trial<'_>, packets: &[Packet<'_>], server: &[bool]) {
-    for shift_ns in [37_000_000_000i64, -37_000_000_000, 5_000_000, -5_000_000] {
+fn clocks(trial: &mut Trial<'_>, packets: &[Packet<'_>], server: &[bool], shifts_ns: &[i64]) {
+    for &shift_ns in shifts_ns {
         let mut shifted: Vec<_> = packets.to_vec();
         for (packet, is_server) in shifted.iter_mut().zip(server) {
             if *is_server {
@@ -62,6 +68,16 @@ fn clocks(trial: &mut Trial<'_>, packets: &[Packet<'_>], server: &[bool]) {
         shifted.sort_by_key(|packet| packet.time);
         trial.skewed_case("clocks apart, sorted", &format!("by {shift_ns} ns"), &shifted);
     }
+}
+
+/// Each connection's handshake tells, before there is any latency.
+#[test]
+fn clocks_less_than_a_millisecond_apart() {
+    let tape = Tape::composed(MIXED);
+    let mut trial = Trial::new(&tape);
+    let packets = tape.packets();
+    clocks(&mut trial, &packets, &from_server(&packets), &NEAR_NS);
+    trial.finish();
 }
 
 #[test]

@@ -72,6 +72,10 @@ pub(crate) struct Session {
     pub(crate) pairing: Option<Box<Pairing>>,
     /// Whether it was ever a pagestream.
     pub(crate) was_pagestream: bool,
+    /// Whether a base backup was ever asked for.
+    pub(crate) was_basebackup: bool,
+    /// Answers of version 1 or 2 on a connection of which nothing tells what was asked.
+    pub(crate) unasked_answers: u64,
     /// The server has ended the pagestream, and requests from before that may still turn up.
     pub(crate) is_ending: bool,
     /// The connection's opening was not seen.
@@ -116,6 +120,8 @@ impl Session {
             version: None,
             pairing: None,
             was_pagestream: false,
+            was_basebackup: false,
+            unasked_answers: 0,
             is_ending: false,
             is_joined,
             looks_like: Foreign::Unknown,
@@ -209,6 +215,7 @@ impl Session {
                 let at = head.first_at.unwrap_or(world.now);
                 world.epochs.note(self.identity.client.ip(), owner.timeline, at);
                 self.announce(Purpose::Basebackup, Some(owner), world);
+                self.was_basebackup = true;
                 Phase::Command
             }
             Command::Other => Phase::Command,
@@ -249,6 +256,8 @@ impl Session {
             world.stats.pagestream_connections = world.stats.pagestream_connections.saturating_add(1);
             if self.is_joined {
                 world.stats.joined_connections = world.stats.joined_connections.saturating_add(1);
+            } else if self.identity.owner.is_none() {
+                world.stats.unnamed_connections = world.stats.unnamed_connections.saturating_add(1);
             }
         }
     }
@@ -328,7 +337,10 @@ impl Session {
         self.identify_by_answer(head, world);
         let version = match (self.phase, self.version) {
             (Phase::Pagestream | Phase::Ended, Some(version)) => version,
-            _ => return Turn::On,
+            _ => {
+                self.count_unasked(head);
+                return Turn::On;
+            }
         };
         self.is_copy_both = true;
         let Ok(answer) = AnswerHead::parse(version, head.body, head.body_bytes) else { return self.unexpected(world) };
@@ -349,6 +361,14 @@ impl Session {
         let is_answer = head.body.first().is_some_and(|&tag| layout::is_answer(Protocol::V3, tag, head.body_bytes));
         if is_open && is_answer {
             self.identify(Side::Server, Protocol::V3, world);
+        }
+    }
+
+    /// Where the client's direction is not visible, what a granted CopyBoth holds may be answers of version 1 or 2.
+    fn count_unasked(&mut self, head: &Head<'_>) {
+        let is_open = self.is_copy_both && !self.is_client_seen;
+        if is_open && head.body.first().is_some_and(|&tag| layout::is_answer(Protocol::V2, tag, head.body_bytes)) {
+            self.unasked_answers = self.unasked_answers.saturating_add(1);
         }
     }
 

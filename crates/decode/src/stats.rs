@@ -74,12 +74,26 @@ pub struct Stats {
     pub other_connections: u64,
     /// Connections that were never identified, counted when they end.
     pub unidentified_connections: u64,
-    /// Connections whose opening was not seen.
+    /// Those of them of which only one direction was seen.
+    pub one_way_unidentified: u64,
+    /// Those of them that show answers of version 1 or 2, and no packet of the client: what was asked is not known.
+    pub unasked_connections: u64,
+    /// Their answers, each to a request that was lost.
+    pub unasked_answers: u64,
+    /// Connections that carried a base backup and no pagestream, among the others.
+    pub basebackup_connections: u64,
+    /// Pagestream connections whose opening was not seen.
     pub joined_connections: u64,
+    /// Pagestream connections whose opening was seen, but not the whole command that names their owner.
+    pub unnamed_connections: u64,
     /// Connections forgotten to stay within the memory limit.
     pub evicted_connections: u64,
     /// Pagestream connections of which only one direction was seen.
     pub one_way_connections: u64,
+    /// Connections of any kind that show data of the client and no packet of the server.
+    pub client_only_connections: u64,
+    /// Connections of any kind that show data of the server and no packet of the client.
+    pub server_only_connections: u64,
     /// Connections that are HTTP, among the others.
     pub http_connections: u64,
     /// Connections that begin as HTTP/2 with prior knowledge, as gRPC does, among the others.
@@ -88,7 +102,7 @@ pub struct Stats {
     pub grpc_connections: u64,
     /// Bytes of the streams of HTTP/2 connections, both directions.
     pub http2_bytes: u64,
-    /// Connections whose two directions are stamped by clocks that disagree.
+    /// Connections, of any kind, whose two directions are stamped by clocks that disagree.
     pub clock_conflicts: u64,
     /// Latencies withheld since the clocks of the two directions disagree.
     pub negative_latencies: u64,

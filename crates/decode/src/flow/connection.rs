@@ -2,13 +2,14 @@
 
 mod foreign;
 mod resync;
+mod tally;
 
 use std::collections::VecDeque;
 
 use record::{Endpoint, Protocol, Timestamp};
 
 use super::copies::RecentSegments;
-use super::half::{Accepted, Buffers, HalfStream, ORIGIN, Ready, Span};
+use super::half::{Accepted, Buffers, HalfStream, ORIGIN, QUEUE_NOISE_NS, Ready, Span};
 use super::seq::SeqNum;
 use super::{Pair, Side};
 use crate::config::Config;
@@ -152,11 +153,14 @@ impl Connection {
         }
         *self.seen.of_mut(side) = true;
         self.session.is_client_seen = self.seen.client;
+        if segment.flags.syn() && self.halves.of_mut(side).opens_out_of_order(world.now) {
+            self.distrust_clocks(world);
+        }
         if self.is_closed {
             return Effect::Passing;
         }
         self.compare_clocks(side, world);
-        self.synchronise(side, segment, world.now);
+        self.synchronise(side, segment, world);
         let seq = SeqNum(segment.seq).plus(u64::from(segment.flags.syn()));
         let Some(offset) = self.halves.of(side).offset_of(seq) else {
             world.stats.out_of_window = world.stats.out_of_window.saturating_add(1);
@@ -211,7 +215,10 @@ impl Connection {
     }
 
     /// Sets up what the sequence and acknowledgement numbers tell of the streams' places.
-    fn synchronise(&mut self, side: Side, segment: &Segment<'_>, now: Timestamp) {
+    fn synchronise(&mut self, side: Side, segment: &Segment<'_>, world: &mut World<'_>) {
+        let now = world.now;
+        let latest = (*self.in_order_at.of(side.other())).max(self.halves.of(side.other()).opened_at());
+        let mut is_too_early = false;
         let (sender, receiver) = self.halves.both_mut(side);
         // A reset that answers a closed port has no sequence number of its own.
         if !segment.flags.rst() {
@@ -226,11 +233,16 @@ impl Connection {
             receiver.begin_at(ack);
             if let Some(offset) = receiver.offset_of(ack) {
                 let is_repeated = receiver.acked() == offset && segment.payload_len == 0;
+                is_too_early = offset >= receiver.next() && latest.since(now) > Some(QUEUE_NOISE_NS);
                 receiver.acknowledge(offset, now);
                 if segment.sacks || is_repeated {
                     receiver.report_hole(offset);
                 }
             }
+        }
+        // An acknowledgement that is stamped before what it acknowledges.
+        if is_too_early {
+            self.distrust_clocks(world);
         }
     }
 
@@ -263,17 +275,26 @@ impl Connection {
                     world.stats.retransmissions = world.stats.retransmissions.saturating_add(1);
                 }
             }
+            Accepted::GivenUp => {
+                world.stats.retransmissions = world.stats.retransmissions.saturating_add(1);
+                self.note_lateness(side, true, world);
+            }
             Accepted::InOrder { skip, late } => {
                 half.advance(span.len.saturating_sub(skip));
                 let is_known = !late && (side == Side::Server || half.is_anchored());
-                let in_a_row = self.late_in_a_row.of_mut(side);
-                *in_a_row = if late { in_a_row.saturating_add(1) } else { 0 };
-                if *in_a_row >= LATE_IN_A_ROW {
-                    self.distrust_clocks(world);
-                }
+                self.note_lateness(side, late, world);
                 let at = is_known.then_some(span.at);
                 self.deliver_span(side, span, (skip, at), world);
             }
+        }
+    }
+
+    /// Counts a segment that came after its acknowledgement, or one that did not.
+    fn note_lateness(&mut self, side: Side, is_late: bool, world: &mut World<'_>) {
+        let in_a_row = self.late_in_a_row.of_mut(side);
+        *in_a_row = if is_late { in_a_row.saturating_add(1) } else { 0 };
+        if *in_a_row >= LATE_IN_A_ROW {
+            self.distrust_clocks(world);
         }
     }
 
@@ -481,27 +502,5 @@ impl Connection {
         self.halves.client.clear(buffers);
         self.halves.server.clear(buffers);
         self.count(world);
-    }
-
-    fn count(&self, world: &mut World<'_>) {
-        let stats = &mut *world.stats;
-        if self.session.was_pagestream && (self.seen.client != self.seen.server) {
-            stats.one_way_connections = stats.one_way_connections.saturating_add(1);
-        }
-        let counter = match self.session.phase {
-            _ if self.session.was_pagestream => return,
-            Phase::Encrypted => return,
-            Phase::Startup | Phase::Unidentified => &mut stats.unidentified_connections,
-            Phase::Foreign(Foreign::Http) => {
-                stats.http_connections = stats.http_connections.saturating_add(1);
-                &mut stats.other_connections
-            }
-            Phase::Foreign(Foreign::Http2) => {
-                self.count_http2(stats);
-                &mut stats.other_connections
-            }
-            _ => &mut stats.other_connections,
-        };
-        *counter = counter.saturating_add(1);
     }
 }

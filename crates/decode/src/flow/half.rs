@@ -3,6 +3,8 @@
 //! Offsets count the stream's bytes in 64 bits. Everything before `next` (RCV.NXT) has been delivered, as data or as a
 //! gap. `held` is sorted and free of overlaps; none of it begins at `next`.
 
+use std::ops::Range;
+
 use record::Timestamp;
 
 use super::seq::SeqNum;
@@ -20,6 +22,14 @@ pub(crate) const ACK_GRACE_NS: u64 = 20_000_000;
 
 /// How long a hole waits that nobody has acknowledged: several retransmission time-outs (RFC 6298 begins at 1 s).
 pub(crate) const HOLE_TIMEOUT_NS: u64 = 5_000_000_000;
+
+/// What comes before its cause by less may owe that to queues: an adapter hands packets over in batches, by some tens of
+/// microseconds late, and each direction may have a queue of its own.
+pub(crate) const QUEUE_NOISE_NS: u64 = 100_000;
+
+/// A SYN that comes so long after its acknowledgement may be a retransmission of one that the capture missed: it is sent
+/// again after 1 s (RFC 6298, section 2.1), or after 200 ms where somebody has set the least that Linux knows.
+const SYN_AGAIN_NS: u64 = 200_000_000;
 
 /// Out-of-order bytes that one direction may hold: the default of Linux' `tcp_rmem` maximum, 6 MiB, is the window that a
 /// receiver opens.
@@ -66,6 +76,8 @@ pub(crate) enum Accepted {
     Held,
     /// Nothing in it is new.
     Old,
+    /// It was waited for, and comes after it was given up.
+    GivenUp,
 }
 
 /// What can be delivered next.
@@ -141,8 +153,14 @@ pub(crate) struct HalfStream {
     is_anchored: bool,
     /// Whether the receiver has acknowledged this stream's beginning.
     is_accepted: bool,
+    /// When it first did so.
+    accepted_at: Option<Timestamp>,
+    /// When the SYN came, if it did.
+    opened_at: Option<Timestamp>,
     /// Where the receiver last said that it misses bytes.
     reported_hole: Option<u64>,
+    /// The latest bytes that were given up.
+    given_up: Range<u64>,
     /// Where the sender's FIN ends the stream.
     fin: Option<u64>,
 }
@@ -161,7 +179,10 @@ impl HalfStream {
             held_bytes: 0,
             is_anchored: false,
             is_accepted: false,
+            accepted_at: None,
+            opened_at: None,
             reported_hole: None,
+            given_up: 0..0,
             fin: None,
         }
     }
@@ -180,6 +201,20 @@ impl HalfStream {
         if self.is_known() && !self.is_accepted && !self.has_delivered() && self.held.is_empty() {
             self.next_seq = Some(seq);
         }
+    }
+
+    /// The SYN has come. Says whether that contradicts the stamps: it had been acknowledged before, and it is no retransmission
+    /// of one that the capture missed, since it comes too soon for that, or after its sender must have known of the answer.
+    pub(crate) fn opens_out_of_order(&mut self, now: Timestamp) -> bool {
+        let is_first = self.opened_at.is_none();
+        self.opened_at = Some(self.opened_at.unwrap_or(now));
+        let Some(waited_ns) = self.accepted_at.and_then(|at| now.since(at)) else { return false };
+        is_first && (self.acked > ORIGIN || (QUEUE_NOISE_NS..SYN_AGAIN_NS).contains(&waited_ns))
+    }
+
+    /// When the SYN came; the beginning of time where it did not.
+    pub(crate) fn opened_at(&self) -> Timestamp {
+        self.opened_at.unwrap_or_default()
     }
 
     /// Nothing comes before this stream's first byte.
@@ -230,6 +265,9 @@ impl HalfStream {
     pub(crate) fn acknowledge(&mut self, offset: u64, now: Timestamp) {
         // The acknowledgement of a FIN counts one number that is no byte.
         let offset = offset.min(self.fin.unwrap_or(u64::MAX));
+        if offset >= ORIGIN && self.accepted_at.is_none() {
+            self.accepted_at = Some(now);
+        }
         self.is_anchored |= offset >= ORIGIN;
         self.is_accepted |= offset >= ORIGIN;
         if offset <= self.acked {
@@ -276,7 +314,8 @@ impl HalfStream {
     pub(crate) fn accept(&mut self, span: Span<'_>, buffers: &mut Buffers) -> Accepted {
         let end = span.offset.saturating_add(span.len);
         if end <= self.next {
-            return Accepted::Old;
+            let was_given_up = self.given_up.contains(&span.offset) && end <= self.given_up.end;
+            return if was_given_up { Accepted::GivenUp } else { Accepted::Old };
         }
         let late = self.acked > span.offset.max(self.next);
         if late {
@@ -382,6 +421,8 @@ impl HalfStream {
         for held in &mut self.held {
             held.stalled |= held.hole.is_some_and(|hole| gap.contains(&hole));
         }
+        let joins = self.given_up.end == gap.start;
+        self.given_up = if joins { self.given_up.start..gap.end } else { gap };
         self.advance(len);
         Some(Ready::Gap { len })
     }
