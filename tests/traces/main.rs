@@ -1,6 +1,7 @@
 //! Traces as the program writes and exports them: the same records, the same bytes, within the limits, never in silence.
 
 mod attribution;
+mod clocks;
 #[path = "../harness/mod.rs"]
 #[allow(dead_code, reason = "shared with the other tests, which use the rest")]
 mod harness;

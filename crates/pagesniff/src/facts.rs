@@ -37,6 +37,7 @@ pub fn facts(decoded: &Stats, source: &SourceStats, ledger: Ledger, read_whole: 
         duplicates: decoded.duplicates,
         retransmissions: decoded.retransmissions,
         conflicts: decoded.conflicts,
+        clocks_disagree: decoded.clock_conflicts > 0,
         input_whole: read_whole && source.cut_files == 0 && source.damaged_files == 0 && source.untimed == 0,
         notes: Vec::new(),
         traces: None,
@@ -54,6 +55,7 @@ pub fn losses(decoded: &Stats, source: &SourceStats) -> trace::Ledger {
         (Counter::LostResponses, decoded.lost_responses),
         (Counter::Malformed, decoded.malformed),
         (Counter::EvictedConnections, decoded.evicted_connections),
+        (Counter::ClockConflicts, decoded.clock_conflicts),
     ];
     let mut losses = trace::Ledger::default();
     for (counter, value) in counters {

@@ -108,6 +108,21 @@ impl Summary {
         self.total.requests()
     }
 
+    /// How many records have a latency.
+    pub fn timed(&self) -> u64 {
+        self.total.timed()
+    }
+
+    /// How the answers were found.
+    pub fn by_pairing(&self) -> &Counts<Pairing> {
+        &self.by_pairing
+    }
+
+    /// How the tenants were known.
+    pub fn by_attribution(&self) -> &AttributionCounts {
+        &self.by_attribution
+    }
+
     /// How many tenants have a row of their own.
     pub fn tenants(&self) -> usize {
         let tenants = self.rows.iter().filter_map(|row| row.owner.map(|owner| owner.tenant));
@@ -153,6 +168,11 @@ impl Summary {
         total.unique_keys = parts().map(|part| part.unique_keys).sum();
         total.repeated_keys = parts().map(|part| part.repeated_keys).sum();
         total.followed_one_in = parts().map(|part| part.followed_one_in).max().unwrap_or(1);
+        let (mut tenants, mut others) = (tenants, others);
+        if capture.clocks_disagree {
+            let rows = tenants.iter_mut().chain(&mut others).chain([&mut total]);
+            rows.for_each(|row| row.latency_ns = LatencyQuantiles::default());
+        }
         Report::new(
             capture,
             report::Observed {
@@ -227,6 +247,18 @@ mod tests {
         assert!((4000..6000).contains(&large.unique_keys), "{}", large.unique_keys);
         let followed = summary.rows.iter().map(|row| row.tally.followed_keys()).sum::<usize>();
         assert_eq!(summary.followed_keys, followed);
+    }
+
+    #[test]
+    fn clocks_that_disagree_leave_no_latency() {
+        let mut summary = Summary::new(Limits { tenants: 1, ..Limits::default() });
+        (1..4).for_each(|tenant| summary.observe(&for_block(tenant, 1)));
+        assert_eq!(summary.timed(), 3);
+        let report = summary.report(CaptureFacts { clocks_disagree: true, ..CaptureFacts::default() });
+        for row in report.tenants.iter().chain(&report.others).chain([&report.total]) {
+            assert_eq!(row.latency_ns, LatencyQuantiles::default());
+        }
+        assert_eq!(summary.report(CaptureFacts::default()).total.latency_ns.measured, 3);
     }
 
     #[test]

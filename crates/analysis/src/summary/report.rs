@@ -25,6 +25,8 @@ pub struct CaptureFacts {
     pub retransmissions: u64,
     /// Bytes sent again with other content.
     pub conflicts: u64,
+    /// Whether the two directions are stamped by clocks that disagree: then no latency is shown.
+    pub clocks_disagree: bool,
     /// False where the input itself ended early: a cut file, a read error.
     pub input_whole: bool,
     /// What a reader must know, in plain sentences.

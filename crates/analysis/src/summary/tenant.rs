@@ -70,6 +70,10 @@ impl TenantTally {
         self.by_kind.sum()
     }
 
+    pub(super) fn timed(&self) -> u64 {
+        self.latency.quantiles().measured
+    }
+
     pub(super) fn report(&self, owner: Option<TenantTimeline>) -> TenantReport {
         TenantReport {
             tenant: owner.map(|owner| owner.tenant.to_string()),

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use analysis::render::{Format, count_text};
 use anyhow::bail;
 use record::{Endpoint, Record};
-use trace::{ConnectionOwner, Damage, OrderedRecords, TraceError, WrittenRecords, open_all, trace_files};
+use trace::{ConnectionOwner, Counter, Damage, OrderedRecords, TraceError, WrittenRecords, open_all, trace_files};
 
 use oracle_out::OracleOut;
 
@@ -18,6 +18,7 @@ use crate::filter::{Filter, Verdict};
 use crate::flags::{RawExport, RawExportFormat};
 use crate::page_trace_out::PageTraceOut;
 use crate::records::{Pace, RecordWriter};
+use crate::report::{UNPROVEN_LATENCIES, forget_times};
 use crate::run::{Ended, output_outcome};
 
 /// Writes the records of the traces, in the order in which the capture itself would have; accesses for libCacheSim in that of
@@ -56,11 +57,22 @@ fn filter(raw: &RawExport) -> Filter {
 
 fn as_written(raw: &RawExport, mut out: Out) -> anyhow::Result<Ended> {
     let owners = LaterOwners::read(&raw.traces)?;
+    // What a page trace holds rests on no latency.
+    let clocks_disagree = raw.to != RawExportFormat::PageTrace && clocks_disagree(&raw.traces)?;
     let mut records = WrittenRecords::open(&raw.traces)?;
-    let read = write_all(&mut records, &owners, (&filter(raw), &mut out));
+    let amend = |record: &mut Record| {
+        owners.join(record);
+        if clocks_disagree {
+            forget_times(record);
+        }
+    };
+    let read = write_all(&mut records, amend, (&filter(raw), &mut out));
     out.flush();
     if !raw.quiet {
         records.damaged().iter().for_each(|file| say_damage(&file.path, file.bytes, &file.damage));
+        if clocks_disagree {
+            eprintln!("Note: {UNPROVEN_LATENCIES}.");
+        }
         out.say_left_out();
     }
     match out.into_error() {
@@ -146,12 +158,12 @@ impl Out {
 
 fn write_all(
     records: &mut WrittenRecords,
-    owners: &LaterOwners,
+    amend: impl Fn(&mut Record),
     (filter, out): (&Filter, &mut Out),
 ) -> Result<(), TraceError> {
     for record in records {
         let mut record = record?;
-        owners.join(&mut record);
+        amend(&mut record);
         if filter.verdict(&record) == Verdict::Keep {
             out.record(&record);
         }
@@ -169,6 +181,20 @@ fn say_damage(path: &Path, bytes: u64, damage: &[Damage]) {
         "Note: {}: {bytes} bytes belong to no whole block, the first of them at offset {offset}; all whole blocks were used.",
         path.display()
     );
+}
+
+/// Whether any of the captures had its two directions stamped by clocks that disagree.
+fn clocks_disagree(paths: &[PathBuf]) -> Result<bool, TraceError> {
+    for opened in open_all(paths)? {
+        let mut reader = opened?;
+        while let Some(block) = reader.next_block()? {
+            let ledger = block.ledger().unwrap_or_default();
+            if ledger.value(Counter::ClockConflicts) > 0 {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
 }
 
 /// Whose connections were whose tenant was not known when their requests were written.

@@ -32,6 +32,10 @@ struct SeriesFacts {
     losses: LossScan,
 }
 
+/// What readers of traces say whose latencies are left out.
+pub(crate) const UNPROVEN_LATENCIES: &str = "the capture's two directions were stamped by clocks that disagree: all latencies are \
+                                             left out, also those that records have from before it was noticed";
+
 /// Filters that are named one by one.
 const MOST_FILTERS: usize = 4;
 
@@ -112,7 +116,16 @@ impl TraceFacts {
     /// What a reader of the figures must know, in plain sentences.
     pub(super) fn notes(&self) -> Vec<String> {
         let note = |filter: &String| format!("the traces hold only what the capture's filter kept: {filter}");
-        self.filters.iter().map(note).collect()
+        let mut notes: Vec<String> = self.filters.iter().map(note).collect();
+        if self.clocks_disagree() {
+            notes.push(UNPROVEN_LATENCIES.to_owned());
+        }
+        notes
+    }
+
+    /// Whether a capture had its two directions stamped by clocks that disagree.
+    pub(super) fn clocks_disagree(&self) -> bool {
+        self.series.values().any(|facts| facts.ledger.value(Counter::ClockConflicts) > 0)
     }
 
     /// Tenants of whose requests a capture kept those of some shards.

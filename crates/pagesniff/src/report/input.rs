@@ -128,6 +128,7 @@ fn feed_traces(
     };
     facts.selected().for_each(|tenant| diagnosis.shards_selected(tenant));
     raw_filter.to_raw_filter().shard_claims().for_each(|claim| diagnosis.claim_shard(claim));
+    let clocks_disagree = facts.clocks_disagree();
     let losses = facts.into_loss_times();
     each_span(&losses).for_each(|(from, until)| diagnosis.lost(from, until));
     let owners = LaterOwners::read(files)?;
@@ -135,6 +136,9 @@ fn feed_traces(
     let mut left_out = 0u64;
     read_ahead(OrderedRecords::open(files)?, |mut record| {
         owners.join(&mut record);
+        if clocks_disagree {
+            forget_times(&mut record);
+        }
         progress.step();
         match filter.verdict(&record) {
             Verdict::Keep => diagnosis.observe(&record),
@@ -150,6 +154,11 @@ fn feed_traces(
         input.notes.push(format!("{} records are left out by the report's filters", count_text(left_out)));
     }
     Ok(input)
+}
+
+/// Takes from a record what rests on the clocks of both directions.
+pub(crate) fn forget_times(record: &mut Record) {
+    (record.latency_ns, record.depth) = (None, None);
 }
 
 /// Hands on all records in order, while a thread of its own reads ahead: merging takes about as long as diagnosing.

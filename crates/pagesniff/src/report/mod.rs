@@ -13,8 +13,10 @@ use analysis::diagnosis::{Comparison, Diagnosis, Limits, Report};
 use analysis::pictures::Pictures;
 use analysis::render::{comparison_json, comparison_text, diagnosis_html, diagnosis_json, diagnosis_text};
 
+pub(crate) use circumstances::UNPROVEN_LATENCIES;
 pub use flags::{RawCacheSizing, RawCompare, RawReport, RawReportFilter, RawReportOutput};
 use input::Input;
+pub(crate) use input::forget_times;
 use output::{Output, Page};
 use progress::ReportProgress;
 
