@@ -6,7 +6,8 @@ use analysis::diagnosis::InputFacts;
 use analysis::render::{diagnosis_findings_text, report_text};
 use analysis::summary::{CaptureFacts, Report, Traces};
 use anyhow::anyhow;
-use decode::Decoder;
+use decode::{Decoder, Stats};
+use record::Pairing;
 use trace::{TraceError, TraceWriter};
 
 #[cfg(feature = "live")]
@@ -15,7 +16,7 @@ use crate::capture::{Files, Source};
 use crate::facts::{exceeds, facts};
 use crate::findings::Findings;
 use crate::flags::{Input, Settings};
-use crate::notes::notes;
+use crate::notes::{Grounds, notes};
 use crate::pipeline::{self, Outputs, Pipeline};
 use crate::progress::ProgressLine;
 use crate::recorder::{Clock, Recorder};
@@ -78,12 +79,15 @@ pub(crate) fn run_from(mut source: impl Source, settings: &Settings) -> anyhow::
 
     let mut ended = pipeline.finish();
     let facts = gather(settings, &source, &decoder, (&ended, read.is_ok()));
+    // What was compared by times that are not to be believed proves nothing.
+    let is_believed = !facts.clocks_disagree || ended.summary.timed() == 0;
+    let findings = ended.findings.take().filter(|_| is_believed);
     let too_much_loss = settings.max_loss.is_some_and(|most| exceeds(most, &facts));
     let report = ended.report(facts);
     let records_ended = ended.write_error.take().map_or(Ok(Ended::Done), |error| output_outcome(Err(error)));
     if !settings.quiet && !matches!(records_ended, Ok(Ended::OutputClosed)) {
         // Where standard error is gone there is nobody to tell.
-        let text = report_text(&report) + &findings_text(ended.findings.take(), &report);
+        let text = report_text(&report) + &findings_text(findings, &report);
         let _ = io::stderr().lock().write_all(text.as_bytes());
     }
     let summary_ended = summary.map_or(Ok(Ended::Done), |summary| summary.write(&report));
@@ -181,14 +185,9 @@ fn gather(
         ended.write_error.is_some() || ended.recorded.as_ref().is_some_and(|recorded| recorded.error.is_some());
     let mut facts = facts(stats, &source.statistics(), ended.ledger, read_whole && !failed);
     facts.notes = source.notes();
-    facts.notes.extend(notes(stats, &ended.ledger, &settings.decode.ports, settings.filter.sample_one_in()));
+    facts.notes.extend(notes(&grounds(settings, stats, ended)));
     facts.notes.extend(ended.passed_over.note(&ended.ledger));
     facts.notes.extend(ended.attributor.notes());
-    if stats.joined_connections > 0 && ended.ledger.unattributed > 0 && ended.attributor.is_empty() {
-        facts.notes.push(
-            "where you know whose such connections are, say it with --hint or --one-tenant-per-address".to_owned(),
-        );
-    }
     if let Some(recorded) = &ended.recorded {
         facts.notes.extend(recorded.limit.clone());
         facts.traces = Some(Traces {
@@ -198,4 +197,19 @@ fn gather(
         });
     }
     facts
+}
+
+fn grounds<'a>(settings: &'a Settings, stats: &Stats, ended: &pipeline::Ended) -> Grounds<'a> {
+    let pairings = ended.summary.by_pairing();
+    Grounds {
+        stats: *stats,
+        ledger: ended.ledger,
+        ports: &settings.decode.ports,
+        sample_one_in: settings.filter.sample_one_in(),
+        suspect: pairings.of(Pairing::Suspect),
+        halves: pairings.of(Pairing::RequestOnly).saturating_add(pairings.of(Pairing::ResponseOnly)),
+        without_owner: ended.summary.by_attribution().none,
+        timed: ended.summary.timed(),
+        has_hints: !ended.attributor.is_empty(),
+    }
 }

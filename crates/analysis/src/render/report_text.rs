@@ -130,10 +130,15 @@ fn table(report: &Report, text: &mut String) {
 }
 
 fn completeness(report: &Report, text: &mut String) {
+    let unanswered = report.by_status.of(Status::Unanswered);
     if report.complete {
-        match report.ledger.seen {
-            0 => line(text, format_args!("No pagestream request was seen; nothing is known to be missing.")),
-            _ => line(text, format_args!("Complete: no packet, request or answer is known to be missing.")),
+        match (report.ledger.seen, unanswered) {
+            (0, _) => line(text, format_args!("No pagestream request was seen; nothing is known to be missing.")),
+            (_, 0) => line(text, format_args!("Complete: no packet, request or answer is known to be missing.")),
+            (_, _) => {
+                let requests = counted(unanswered, "request has no answer", "requests have no answer");
+                line(text, format_args!("Complete: no packet is known to be missing, but {requests} in this capture."));
+            }
         }
         return;
     }
@@ -158,10 +163,16 @@ fn completeness(report: &Report, text: &mut String) {
     }
     match (lost.is_empty(), bytes_only) {
         (true, _) => line(text, format_args!("NOT COMPLETE: the input ended early.")),
-        (false, true) => line(
-            text,
-            format_args!("NOT COMPLETE: {}; but no request or answer is known to be missing.", lost.join(", ")),
-        ),
+        (false, true) => {
+            let messages = match unanswered {
+                0 => "but no request or answer is known to be missing".to_owned(),
+                _ => {
+                    let answers = counted(unanswered, "request has no answer", "requests have no answer");
+                    format!("{answers} in this capture, which may be what is missing")
+                }
+            };
+            line(text, format_args!("NOT COMPLETE: {}; {messages}.", lost.join(", ")));
+        }
         (false, false) => line(text, format_args!("NOT COMPLETE: {}.", lost.join(", "))),
     }
 }
@@ -266,6 +277,16 @@ mod tests {
         let expected = "NOT COMPLETE: 2.1 MiB of the streams missing, 270 packets cut by the snap length; \
                         but no request or answer is known to be missing.";
         assert_eq!(text.lines().last(), Some(expected));
+    }
+
+    #[test]
+    fn nobody_says_that_no_answer_is_missing_beside_requests_without_one() {
+        let text = report_text(&report(&[samples::unanswered()], clean(1)));
+        assert!(text.contains("Complete: no packet is known to be missing, but 1 request has no answer"), "{text}");
+        let loss = Loss { gap_bytes: 2_197_894, ..Loss::default() };
+        let text = report_text(&report(&[samples::unanswered()], CaptureFacts { loss, ..clean(1) }));
+        assert!(text.contains("1 request has no answer in this capture, which may be what is missing."), "{text}");
+        assert!(!text.contains("no request or answer is known to be missing"), "{text}");
     }
 
     #[test]

@@ -1,20 +1,44 @@
 //! What a reader of the figures must know, in plain sentences without their full stop.
 
+mod clocks;
+mod tenants;
+
 use analysis::render::{bytes_text, count_text};
 use analysis::summary::Ledger;
 use decode::Stats;
 
+/// What notes rest on.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Grounds<'a> {
+    pub(crate) stats: Stats,
+    pub(crate) ledger: Ledger,
+    /// The watched ports.
+    pub(crate) ports: &'a [u16],
+    pub(crate) sample_one_in: u64,
+    /// Records kept of which it is not proven which answer was theirs.
+    pub(crate) suspect: u64,
+    /// Records kept that are half of an exchange: a request without its answer, or an answer without its request.
+    pub(crate) halves: u64,
+    /// Records kept whose tenant is not known.
+    pub(crate) without_owner: u64,
+    /// Records kept that have a latency.
+    pub(crate) timed: u64,
+    /// Whether the operator has said anything about whose connections are whose.
+    pub(crate) has_hints: bool,
+}
+
 /// The notes that the counters give rise to, what matters most first.
-pub(crate) fn notes(stats: &Stats, ledger: &Ledger, ports: &[u16], sample_one_in: u64) -> Vec<String> {
+pub(crate) fn notes(grounds: &Grounds<'_>) -> Vec<String> {
     let mut notes = Vec::new();
-    nothing_there(stats, ports, &mut notes);
-    connections(stats, &mut notes);
-    if stats.joined_connections > 0 && ledger.unattributed > 0 {
-        notes.push("tenants are named when a connection is opened; what was open before has none".to_owned());
-    }
-    packets(stats, &mut notes);
-    if sample_one_in > 1 {
-        notes.push(format!("requests and unique keys are those of a sample of one key in {sample_one_in}"));
+    nothing_there(&grounds.stats, grounds.ports, &mut notes);
+    clocks::notes(grounds, &mut notes);
+    connections(&grounds.stats, &mut notes);
+    tenants::notes(grounds, &mut notes);
+    packets(&grounds.stats, &mut notes);
+    losses(grounds, &mut notes);
+    if grounds.sample_one_in > 1 {
+        let one_in = grounds.sample_one_in;
+        notes.push(format!("requests and unique keys are those of a sample of one key in {one_in}"));
     }
     notes
 }
@@ -44,6 +68,33 @@ fn nothing_there(stats: &Stats, ports: &[u16], notes: &mut Vec<String>) {
     }
 }
 
+/// What losses cost, and what helps.
+fn losses(grounds: &Grounds<'_>, notes: &mut Vec<String>) {
+    let Grounds { stats, suspect, .. } = grounds;
+    let is_two_sided = stats.client_data_segments > 0 && stats.server_data_segments > 0;
+    let is_unexplained = stats.gaps > 0 && stats.truncated_packets == 0 && stats.clock_conflicts == 0;
+    if is_two_sided && is_unexplained {
+        notes.push(format!(
+            "{} in the streams, of packets that the capture has dropped: give it a larger buffer (--buffer-size, tcpdump -B), or \
+             let less pass its filter (--bpf)",
+            counted(stats.gaps, "hole is", "holes are")
+        ));
+    }
+    if *suspect > 0 {
+        notes.push(format!(
+            "{} suspect, without status and latency: which answer is whose is not proven behind a loss, or where a connection was \
+             open before; a capture that begins earlier and loses nothing has none",
+            counted(*suspect, "request is", "requests are")
+        ));
+    }
+    if stats.evicted_connections > 0 {
+        notes.push(format!(
+            "{} forgotten to stay within --memory: raise it",
+            counted(stats.evicted_connections, "connection was", "connections were")
+        ));
+    }
+}
+
 fn connections(stats: &Stats, notes: &mut Vec<String>) {
     let mut say = |count: u64, one: &str, many: &str| {
         if count > 0 {
@@ -62,17 +113,19 @@ fn connections(stats: &Stats, notes: &mut Vec<String>) {
             notes.push(counted(count, one, many));
         }
     };
-    let http = stats.http_connections.saturating_add(stats.http2_connections);
     say(
-        stats.other_connections.saturating_sub(http),
+        stats.basebackup_connections,
+        "connection carried a base backup, and no page requests",
+        "connections carried base backups, and no page requests",
+    );
+    let named =
+        stats.http_connections.saturating_add(stats.http2_connections).saturating_add(stats.basebackup_connections);
+    say(
+        stats.other_connections.saturating_sub(named),
         "connection speaks something else than pagestream",
         "connections speak something else than pagestream",
     );
-    say(
-        stats.unidentified_connections,
-        "connection carried too little to tell what it was",
-        "connections carried too little to tell what they were",
-    );
+    unidentified(stats, &mut say);
     say(
         stats.joined_connections,
         "connection was open before the capture began",
@@ -103,6 +156,27 @@ fn http2(stats: &Stats, notes: &mut Vec<String>) {
         let carried = bytes_text(stats.http2_bytes);
         notes.push(format!("{}, without TLS ({carried}): it is measured and not decoded", what.join(", ")));
     }
+}
+
+/// Connections of which it is not known what they were.
+fn unidentified(stats: &Stats, say: &mut impl FnMut(u64, &str, &str)) {
+    let answers = count_text(stats.unasked_answers);
+    let why = format!(
+        "answers of protocol version 1 or 2 and none of the requests ({answers} answers): such answers do not say what was asked, so \
+         they make no record; capture the computes' packets, too, or read both captures at once (--read A B)"
+    );
+    say(stats.unasked_connections, &format!("connection shows {why}"), &format!("connections show {why}"));
+    let one_way = stats.one_way_unidentified.saturating_sub(stats.unasked_connections);
+    say(
+        one_way,
+        "connection, of which one direction was captured, carried too little to tell what it was",
+        "connections, of which one direction was captured, carried too little to tell what they were",
+    );
+    say(
+        stats.unidentified_connections.saturating_sub(stats.one_way_unidentified.max(stats.unasked_connections)),
+        "connection carried too little to tell what it was",
+        "connections carried too little to tell what they were",
+    );
 }
 
 fn packets(stats: &Stats, notes: &mut Vec<String>) {
@@ -137,16 +211,6 @@ fn packets(stats: &Stats, notes: &mut Vec<String>) {
         "IP fragment could not be put together",
         "IP fragments could not be put together",
     );
-    say(
-        stats.clock_conflicts,
-        "connection is stamped by clocks that disagree about its two directions: its latencies are left out",
-        "connections are stamped by clocks that disagree about their two directions: their latencies are left out",
-    );
-    say(
-        stats.negative_latencies,
-        "latency is left out: the answer is stamped before its request",
-        "latencies are left out: the answers are stamped before their requests",
-    );
 }
 
 #[cfg(test)]
@@ -154,7 +218,7 @@ mod tests {
     use super::*;
 
     fn of(stats: Stats) -> Vec<String> {
-        notes(&stats, &Ledger::default(), &[6400], 1)
+        notes(&Grounds { stats, ports: &[6400], sample_one_in: 1, ..Grounds::default() })
     }
 
     #[test]
@@ -201,6 +265,33 @@ mod tests {
             of(probable),
             ["3 connections are HTTP/2, probably gRPC, without TLS (90 B): it is measured and not decoded"]
         );
+    }
+
+    #[test]
+    fn what_is_not_known_comes_with_advice() {
+        let stats =
+            Stats { packets: 9, segments: 9, client_data_segments: 1, server_data_segments: 1, ..Stats::default() };
+        let of = |grounds: Grounds<'_>| notes(&Grounds { ports: &[6400], sample_one_in: 1, ..grounds }).join("\n");
+        let dropped = of(Grounds { stats: Stats { gaps: 3, ..stats }, suspect: 5, ..Grounds::default() });
+        assert!(dropped.contains("3 holes are in the streams") && dropped.contains("--buffer-size"), "{dropped}");
+        assert!(dropped.contains("5 requests are suspect"), "{dropped}");
+        let stats = Stats { joined_connections: 2, unnamed_connections: 1, truncated_packets: 4, ..stats };
+        let unnamed = of(Grounds { stats, without_owner: 8, ..Grounds::default() });
+        for part in [
+            "the tenant of 8 requests is not known",
+            "open before",
+            "snap length",
+            "--hint",
+            "--one-tenant-per-address",
+        ] {
+            assert!(unnamed.contains(part), "{part}: {unnamed}");
+        }
+        let hinted = of(Grounds { stats, without_owner: 8, has_hints: true, ..Grounds::default() });
+        assert!(!hinted.contains("--hint"), "{hinted}");
+        let stats = Stats { unasked_connections: 4, unasked_answers: 500, unidentified_connections: 4, ..stats };
+        let unasked = of(Grounds { stats: Stats { one_way_unidentified: 4, ..stats }, ..Grounds::default() });
+        assert!(unasked.contains("4 connections show answers of protocol version 1 or 2"), "{unasked}");
+        assert!(unasked.contains("(500 answers)") && !unasked.contains("too little"), "{unasked}");
     }
 
     #[test]
