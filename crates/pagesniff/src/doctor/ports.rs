@@ -5,7 +5,7 @@ use decode::Stats;
 
 use super::check::Check;
 use super::survey::{Port, Survey};
-use crate::notes::notes;
+use crate::notes::{Grounds, notes};
 
 /// All ports, those where pagestream is expected first.
 pub(super) fn checks(survey: &Survey, checks: &mut Vec<Check>) {
@@ -147,7 +147,10 @@ fn loss(port: &Port, survey: &Survey) -> Option<Check> {
 
 /// The notes that a run would have, and what to do.
 fn said(port: &Port, checks: &mut Vec<Check>) {
-    for note in notes(port.stats(), &port.ledger(), &[port.number], 1) {
+    let ports = [port.number];
+    let grounds =
+        Grounds { stats: *port.stats(), ledger: port.ledger(), ports: &ports, sample_one_in: 1, ..Grounds::default() };
+    for note in notes(&grounds) {
         let advice = advice_for(&note);
         let text = format!("port {}: {note}", port.number);
         checks.push(match advice.1 {
@@ -198,7 +201,7 @@ mod tests {
             Stats { negative_latencies: 2, ..seen },
         ];
         for stats in cases {
-            let notes = notes(&stats, &Default::default(), &[6400], 1);
+            let notes = notes(&Grounds { stats, ports: &[6400], sample_one_in: 1, ..Grounds::default() });
             assert!(notes.iter().any(|note| !advice_for(note).0.is_empty()), "{notes:?}");
         }
     }
