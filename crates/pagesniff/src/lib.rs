@@ -24,6 +24,8 @@ mod notes;
 mod page_trace_out;
 pub mod pipeline;
 pub mod plan;
+#[cfg(all(feature = "live", target_os = "linux"))]
+pub mod privileges;
 pub mod progress;
 pub mod recorder;
 pub mod records;

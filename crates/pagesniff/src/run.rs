@@ -18,6 +18,8 @@ use crate::findings::Findings;
 use crate::flags::{Input, Settings};
 use crate::notes::{Grounds, notes};
 use crate::pipeline::{self, Outputs, Pipeline};
+#[cfg(all(feature = "live", target_os = "linux"))]
+use crate::privileges::{Confinement, Kept};
 use crate::progress::ProgressLine;
 use crate::recorder::{Clock, Recorder};
 use crate::records::{Pace, RecordWriter};
@@ -57,13 +59,34 @@ pub fn run(settings: Settings) -> anyhow::Result<Ended> {
     match &settings.input {
         Input::Files(paths) => run_from(Files::open(paths)?, &settings),
         #[cfg(feature = "live")]
-        Input::Live(options) => run_from(Live::open(options.clone())?, &settings),
+        Input::Live(options) => {
+            let live = Live::open(options.clone())?;
+            confine(settings.quiet)?;
+            run_from(live, &settings)
+        }
         #[cfg(not(feature = "live"))]
         Input::Live(_) => Err(anyhow!(
             "--iface: this pagesniff was built without live capture; build it with the feature 'live', or capture with \
              tcpdump and read that with --read"
         )),
     }
+}
+
+/// Gives up what only opening the interface took. The user stays, and root's right to write into directories of others:
+/// traces belong to whoever asked for them, and go where they said.
+#[cfg(all(feature = "live", target_os = "linux"))]
+fn confine(quiet: bool) -> anyhow::Result<()> {
+    let confinement = Confinement { capabilities: Kept::FileAccess, ..Confinement::default() };
+    let confined = confinement.apply()?;
+    for missing in confined.missing.iter().filter(|_| !quiet) {
+        let _ = writeln!(io::stderr().lock(), "note: {missing}");
+    }
+    Ok(())
+}
+
+#[cfg(all(feature = "live", not(target_os = "linux")))]
+fn confine(_quiet: bool) -> anyhow::Result<()> {
+    Ok(())
 }
 
 /// The same from a source that is open.
