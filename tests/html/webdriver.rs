@@ -117,12 +117,14 @@ impl Browser {
         self.log("browser").iter().map(|entry| entry["message"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// What has been requested since it was asked last, whether it came or not.
-    pub(crate) fn requests(&self) -> Vec<String> {
+    /// What a page has requested since it was asked last, itself among it, whether it came or not.
+    pub(crate) fn requests_of(&self, page: &str) -> Vec<String> {
         let messages = self.log("performance").into_iter();
         let messages = messages.map(|entry| serde_json::from_str(entry["message"].as_str().unwrap()).unwrap());
         let sent = messages.filter(|message: &Value| message["message"]["method"] == "Network.requestWillBeSent");
-        sent.map(|sent| sent["message"]["params"]["request"]["url"].as_str().unwrap().to_owned()).collect()
+        // The browser's own first page may still be loading, with requests of its own.
+        let sent = sent.map(|sent| sent["message"]["params"].clone()).filter(|sent| sent["documentURL"] == page);
+        sent.map(|sent| sent["request"]["url"].as_str().unwrap().to_owned()).collect()
     }
 
     fn log(&self, kind: &str) -> Vec<Value> {
