@@ -31,7 +31,7 @@ use trafficgen::wire::libpq::FAKE_TOKEN;
 /// The user that every Linux system has for nobody's files.
 const NOBODY: (&str, u32) = ("nobody", 65_534);
 
-/// A test of this name, and what it is given.
+/// Marks the confined child: the directory that it is given.
 const CHILD: &str = "PAGESNIFF_TEST_CONFINED_IN";
 
 fn main() -> ExitCode {

@@ -95,12 +95,15 @@ fn losses(grounds: &Grounds<'_>, notes: &mut Vec<String>) {
     }
 }
 
+/// Says what there is at least one of.
+fn say_counted(notes: &mut Vec<String>, count: u64, (one, many): (&str, &str)) {
+    if count > 0 {
+        notes.push(counted(count, one, many));
+    }
+}
+
 fn connections(stats: &Stats, notes: &mut Vec<String>) {
-    let mut say = |count: u64, one: &str, many: &str| {
-        if count > 0 {
-            notes.push(counted(count, one, many));
-        }
-    };
+    let mut say = |count: u64, one: &str, many: &str| say_counted(notes, count, (one, many));
     say(
         stats.encrypted_connections,
         "connection is TLS: its content cannot be read",
@@ -108,11 +111,7 @@ fn connections(stats: &Stats, notes: &mut Vec<String>) {
     );
     say(stats.http_connections, "connection is HTTP", "connections are HTTP");
     http2(stats, notes);
-    let mut say = |count: u64, one: &str, many: &str| {
-        if count > 0 {
-            notes.push(counted(count, one, many));
-        }
-    };
+    let mut say = |count: u64, one: &str, many: &str| say_counted(notes, count, (one, many));
     say(
         stats.basebackup_connections,
         "connection carried a base backup, and no page requests",
@@ -180,11 +179,7 @@ fn unidentified(stats: &Stats, say: &mut impl FnMut(u64, &str, &str)) {
 }
 
 fn packets(stats: &Stats, notes: &mut Vec<String>) {
-    let mut say = |count: u64, one: &str, many: &str| {
-        if count > 0 {
-            notes.push(counted(count, one, many));
-        }
-    };
+    let mut say = |count: u64, one: &str, many: &str| say_counted(notes, count, (one, many));
     say(
         stats.duplicates,
         "segment was captured twice (a mirror of both ports, or -i any): each is counted once",
