@@ -40,13 +40,13 @@ impl Filter {
     /// The filter that was typed. `unattributed` keeps requests whose tenant is not known beside what matches.
     pub fn from_raw(raw: &RawFilter, unattributed: bool) -> Self {
         Self {
-            tenants: raw.tenant.clone(),
-            stripe_blocks: raw.stripe_size,
-            shard_claims: raw.shard_claims().collect(),
-            timelines: raw.timeline.clone(),
+            tenants: raw.owner.tenant.clone(),
+            stripe_blocks: raw.owner.stripe_size,
+            shard_claims: raw.owner.shard_claims().collect(),
+            timelines: raw.owner.timeline.clone(),
             rels: raw.rel.clone(),
             kinds: raw.kind.clone(),
-            clients: raw.client.clone(),
+            clients: raw.owner.client.clone(),
             min_latency_ns: raw.min_latency.map(|least| u64::try_from(least.as_nanos()).unwrap_or(u64::MAX)),
             sample_one_in: raw.sample.map_or(1, |sample| sample.one_in),
             unattributed,

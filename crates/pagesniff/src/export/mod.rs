@@ -51,8 +51,7 @@ fn rendered(format: Format) -> Out {
 /// The filters of an export.
 fn filter(raw: &RawExport) -> Filter {
     // Requests of unknown tenants are in a trace only since somebody asked for them.
-    let names_owner = !raw.filter.tenant.is_empty() || !raw.filter.timeline.is_empty();
-    Filter::from_raw(&raw.filter, !names_owner)
+    Filter::from_raw(&raw.filter, !raw.filter.owner.names_owner())
 }
 
 fn as_written(raw: &RawExport, mut out: Out) -> anyhow::Result<Ended> {

@@ -22,7 +22,7 @@ pub use generate::generate;
 pub use raw::{RawArgs, RawCommand, RawGenerate, RawRun};
 pub use raw_attribution::RawAttribution;
 pub use raw_export::{RawExport, RawExportFormat};
-pub use raw_filter::RawFilter;
+pub use raw_filter::{RawFilter, RawOwnerFilter};
 pub use raw_live::RawLive;
 pub use raw_trace::{RawOnFull, RawTrace};
 pub use settings::{Input, Settings, SummaryTarget};

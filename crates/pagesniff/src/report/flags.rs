@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use analysis::reuse::CHUNK_BLOCKS;
 use bytesize::ByteSize;
 use clap::Args;
-use record::{TenantShardId, TimelineId};
 
-use crate::flags::{ClientMatch, RawFilter, size};
+use crate::flags::{RawOwnerFilter, size};
 
 const REPORT_EXAMPLES: &str = "\
 Examples:
@@ -35,51 +34,6 @@ Examples:
   pagesniff compare monday tuesday --tenant 3aabbf1a5d0f4e2a9d3c1b2a49505101 --json change.json
 
 Exit status: 0 done, 1 failed, 2 wrong usage.";
-
-/// Which requests of the traces. Whatever would leave out some requests of a connection is not offered: the others' proofs
-/// rest on them.
-#[derive(Debug, Clone, Args)]
-pub struct RawReportFilter {
-    /// Only this tenant, or this shard of it (TENANT-0b10: shard 11 of 16); repeatable
-    #[arg(long, value_name = "TENANT[-SHARD]", help_heading = "Filters")]
-    pub tenant: Vec<TenantShardId>,
-
-    /// Blocks in a stripe of a sharded tenant; only shards in --tenant need it
-    #[arg(long, value_name = "BLOCKS", default_value_t = 2048, value_parser = clap::value_parser!(u32).range(1..),
-          help_heading = "Filters")]
-    pub stripe_size: u32,
-
-    /// Only this timeline; repeatable
-    #[arg(long, value_name = "TIMELINE", help_heading = "Filters")]
-    pub timeline: Vec<TimelineId>,
-
-    /// Only computes at this address, ADDR:PORT or network (10.0.0.0/8); repeatable
-    #[arg(long, value_name = "CLIENT", help_heading = "Filters")]
-    pub client: Vec<ClientMatch>,
-}
-
-impl RawReportFilter {
-    /// Whether the traces of that tenant may hold what is wanted.
-    pub(super) fn may_want(&self, tenant: record::TenantId) -> bool {
-        self.tenant.is_empty() || self.tenant.iter().any(|wanted| wanted.tenant == tenant)
-    }
-
-    /// Whether what is wanted is named by its owner.
-    pub(super) fn names_owner(&self) -> bool {
-        !self.tenant.is_empty() || !self.timeline.is_empty()
-    }
-
-    /// The same as the filter of a capture.
-    pub(super) fn to_raw_filter(&self) -> RawFilter {
-        RawFilter {
-            tenant: self.tenant.clone(),
-            stripe_size: self.stripe_size,
-            timeline: self.timeline.clone(),
-            client: self.client.clone(),
-            ..RawFilter::default()
-        }
-    }
-}
 
 /// Where a report goes.
 #[derive(Debug, Clone, Args)]
@@ -123,7 +77,7 @@ pub struct RawReport {
 
     /// Which requests.
     #[command(flatten)]
-    pub filter: RawReportFilter,
+    pub filter: RawOwnerFilter,
 
     /// For which caches.
     #[command(flatten)]
@@ -157,7 +111,7 @@ pub struct RawCompare {
 
     /// Which requests.
     #[command(flatten)]
-    pub filter: RawReportFilter,
+    pub filter: RawOwnerFilter,
 
     /// Where it goes.
     #[command(flatten)]

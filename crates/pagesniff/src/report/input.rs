@@ -11,10 +11,10 @@ use record::Record;
 use trace::{OrderedRecords, TraceError, TraceReader, trace_files};
 
 use super::circumstances::{TraceFacts, each_span};
-use super::flags::RawReportFilter;
 use super::progress::ReportProgress;
 use crate::export::LaterOwners;
 use crate::filter::{Filter, Verdict};
+use crate::flags::{RawFilter, RawOwnerFilter};
 
 /// A page trace is sorted in memory: the pageserver sends at most what `size_limit_bytes` allows, a few MiB. Of so much,
 /// twenty million events take another 1.2 GiB.
@@ -28,13 +28,13 @@ const MOST_BATCHES: usize = 8;
 
 /// The inputs, opened and gone over once.
 pub(super) enum Input {
-    Traces { files: Vec<PathBuf>, facts: TraceFacts, filter: Box<RawReportFilter> },
+    Traces { files: Vec<PathBuf>, facts: TraceFacts, filter: Box<RawOwnerFilter> },
     PageTraces { files: u64, events: Vec<PageTraceEvent> },
 }
 
 impl Input {
     /// Finds out what each path is, and goes once over the traces for what they say of themselves.
-    pub(super) fn open(paths: &[PathBuf], filter: &RawReportFilter) -> anyhow::Result<Self> {
+    pub(super) fn open(paths: &[PathBuf], filter: &RawOwnerFilter) -> anyhow::Result<Self> {
         let (mut traces, mut page_traces) = (Vec::new(), Vec::new());
         let mut facts = TraceFacts::default();
         for path in trace_files(paths)? {
@@ -64,7 +64,7 @@ impl Input {
         }
     }
 
-    fn open_page_traces(paths: &[PathBuf], filter: &RawReportFilter) -> anyhow::Result<Self> {
+    fn open_page_traces(paths: &[PathBuf], filter: &RawOwnerFilter) -> anyhow::Result<Self> {
         if filter.names_owner() || !filter.client.is_empty() {
             bail!("a page trace does not tell whose it is nor who asked: give no --tenant, --timeline or --client");
         }
@@ -112,7 +112,7 @@ impl Input {
 
 fn feed_traces(
     (files, facts): (&[PathBuf], TraceFacts),
-    raw_filter: &RawReportFilter,
+    raw_filter: &RawOwnerFilter,
     (diagnosis, progress): (&mut Diagnosis, &mut ReportProgress),
 ) -> anyhow::Result<InputFacts> {
     let mut input = InputFacts {
@@ -127,12 +127,13 @@ fn feed_traces(
         ..InputFacts::default()
     };
     facts.selected().for_each(|tenant| diagnosis.shards_selected(tenant));
-    raw_filter.to_raw_filter().shard_claims().for_each(|claim| diagnosis.claim_shard(claim));
+    raw_filter.shard_claims().for_each(|claim| diagnosis.claim_shard(claim));
     let clocks_disagree = facts.clocks_disagree();
     let losses = facts.into_loss_times();
     each_span(&losses).for_each(|(from, until)| diagnosis.lost(from, until));
     let owners = LaterOwners::read(files)?;
-    let filter = Filter::from_raw(&raw_filter.to_raw_filter(), !raw_filter.names_owner());
+    let wanted = RawFilter { owner: raw_filter.clone(), ..RawFilter::default() };
+    let filter = Filter::from_raw(&wanted, !raw_filter.names_owner());
     let mut left_out = 0u64;
     read_ahead(OrderedRecords::open(files)?, |mut record| {
         owners.join(&mut record);

@@ -14,12 +14,13 @@ use analysis::pictures::Pictures;
 use analysis::render::{comparison_json, comparison_text, diagnosis_html, diagnosis_json, diagnosis_text};
 
 pub(crate) use circumstances::UNPROVEN_LATENCIES;
-pub use flags::{RawCacheSizing, RawCompare, RawReport, RawReportFilter, RawReportOutput};
+pub use flags::{RawCacheSizing, RawCompare, RawReport, RawReportOutput};
 use input::Input;
 pub(crate) use input::forget_times;
 use output::{Output, Page};
 use progress::ReportProgress;
 
+use crate::flags::RawOwnerFilter;
 use crate::run::Ended;
 
 /// Diagnoses traces.
@@ -63,7 +64,7 @@ struct Wanted<'a> {
 /// The diagnosis of all these inputs together, and what charts need where they are wanted.
 fn diagnose(
     paths: &[PathBuf],
-    filter: &RawReportFilter,
+    filter: &RawOwnerFilter,
     wanted: &Wanted<'_>,
 ) -> anyhow::Result<(Report, Option<Pictures>)> {
     let input = Input::open(paths, filter)?;
