@@ -158,7 +158,7 @@ impl Diagnosis {
             named.map(|(place, client)| client_row(self.refetch.caches().get(place), client)).collect();
         rows.sort_by(|a, b| {
             let name = |row: &ClientRow| (row.tenant.clone(), row.timeline.clone(), row.client.clone(), row.primary);
-            b.requests.cmp(&a.requests).then_with(|| name(a).cmp(&name(b)))
+            b.asked.requests.cmp(&a.asked.requests).then_with(|| name(a).cmp(&name(b)))
         });
         let others = &self.clients.others;
         rows.extend((others.tally.requests > 0).then(|| client_row(None, others)));
@@ -174,7 +174,7 @@ impl Diagnosis {
         rows.sort_by(|a, b| {
             let name =
                 |row: &BackendRow| (row.tenant.clone(), row.timeline.clone(), row.client.clone(), row.backend_pid);
-            b.requests.cmp(&a.requests).then_with(|| name(a).cmp(&name(b)))
+            b.asked.requests.cmp(&a.asked.requests).then_with(|| name(a).cmp(&name(b)))
         });
         let others = &self.backends.others;
         rows.extend((others.tally.requests > 0).then(|| backend_row(None, None, others)));
@@ -267,11 +267,7 @@ fn client_row(cache: Option<&Cache>, row: &ClientTally) -> ClientRow {
         client: cache.map(|cache| cache.client.to_string()),
         primary: cache.map(|cache| cache.is_primary),
         epoch_ns: cache.and_then(|cache| cache.epoch).map(|epoch| epoch.0),
-        requests: row.tally.requests,
-        getpage: row.tally.getpage(),
-        errors: row.tally.errors,
-        unanswered: row.tally.unanswered,
-        refetch: RefetchCounts::of(&row.tally.classes),
+        asked: row.tally.asked(),
         latency: row.latency.durations(),
     }
 }
@@ -283,11 +279,7 @@ fn backend_row(cache: Option<&Cache>, backend_pid: Option<u32>, row: &BackendTal
         timeline: owner.map(|owner| owner.timeline.to_string()),
         client: cache.map(|cache| cache.client.to_string()),
         backend_pid,
-        requests: row.tally.requests,
-        getpage: row.tally.getpage(),
-        errors: row.tally.errors,
-        unanswered: row.tally.unanswered,
-        refetch: RefetchCounts::of(&row.tally.classes),
+        asked: row.tally.asked(),
         max_latency_ns: row.max_latency_ns,
     }
 }

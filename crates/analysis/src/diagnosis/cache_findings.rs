@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::findings::{CLIENTS_NAMED, Finding, NOTABLE_SHARE, Severity};
+use super::findings::{CLIENTS_NAMED, Finding, STANDING_OUT_SHARE, Severity, is_notable, share};
 use super::report::Report;
 use crate::render::{bytes_text, count_text};
 use crate::reuse::{CurvePoint, Granularity, Method, MissRatioCurve};
@@ -11,18 +11,21 @@ use crate::reuse::{CurvePoint, Granularity, Method, MissRatioCurve};
 /// less.
 const MOST_OF_IT: f64 = 0.9;
 
-/// Of each compute that fetches pages again, what an added cache would have spared; of all together where none is named.
+/// Of each compute that stands out, what an added cache would have spared; of all together where computes are not told
+/// apart. What it would have spared many small ones stands in the table.
 pub(super) fn cache_sizes(report: &Report, findings: &mut Vec<Finding>) {
     let is_named = report.mrc.iter().any(|curve| curve.cache.is_some());
-    let curves = report.mrc.iter().filter(|curve| {
-        curve.granularity == Granularity::Pages && curve.cache.is_some() == is_named && curve.requests > 0
+    let all = report.mrc.iter().filter(|curve| curve.granularity == Granularity::Pages);
+    let of_all = all.clone().find(|curve| curve.cache.is_none()).map_or(0, |curve| curve.requests);
+    let curves = all.filter(|curve| {
+        curve.cache.is_some() == is_named && share(curve.requests, of_all) >= STANDING_OUT_SHARE && curve.requests > 0
     });
     findings.extend(curves.filter_map(|curve| of(report, curve)).take(CLIENTS_NAMED));
 }
 
 fn of(report: &Report, curve: &MissRatioCurve) -> Option<Finding> {
     let best = 1.0 - curve.points.iter().map(|point| point.miss_ratio).fold(1.0, f64::min);
-    if best < NOTABLE_SHARE {
+    if !is_notable((best * curve.requests as f64) as u64, curve.requests) {
         return None;
     }
     let point = curve.points.iter().find(|point| 1.0 - point.miss_ratio >= best * MOST_OF_IT)?;

@@ -5,22 +5,26 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::report::{ClientRow, Refetches, RelationRow, Report};
-use crate::render::{bytes_text, count_text, duration_text};
+use crate::render::{count_text, duration_text};
 
 /// A share of requests below this is no finding by itself.
 pub(super) const NOTABLE_SHARE: f64 = 0.01;
 
+/// Nor are so few: the catalogue pages that a few backends read as they start already come to some.
+pub(super) const NOTABLE_REQUESTS: u64 = 10;
+
+/// One among many computes is told of by itself where so much of what they all have is its own. What is spread more evenly
+/// is told of all together: nobody acts on fifty sentences.
+pub(super) const STANDING_OUT_SHARE: f64 = 0.1;
+
 /// Redundant fetches of this share and more are a warning: every tenth page that came was there already.
-const WARNING_SHARE: f64 = 0.1;
+pub(super) const WARNING_SHARE: f64 = 0.1;
 
 /// A request that held up others for so long together is a finding.
 const NOTABLE_HELD_NS: u64 = 100_000_000;
 
 /// Computes that are named one by one.
 pub(super) const CLIENTS_NAMED: usize = 5;
-
-/// A page of Postgres, in bytes.
-const PAGE_BYTES: u64 = 8192;
 
 /// How grave a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -46,7 +50,7 @@ impl Severity {
 }
 
 /// One thing that there is to say.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// What it is about; the same in every report.
     pub id: &'static str,
@@ -63,7 +67,7 @@ pub(super) fn of(report: &Report, getpage_sums_ns: (u64, u64)) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Some(refetch) = &report.refetch {
         contradictions(report, refetch, &mut findings);
-        redundant(report, refetch, &mut findings);
+        super::redundant_findings::redundant(report, refetch, &mut findings);
         avoidable(report, refetch, &mut findings);
         in_flight(report, refetch, &mut findings);
         unproven(report, refetch, &mut findings);
@@ -81,17 +85,23 @@ pub(super) fn of(report: &Report, getpage_sums_ns: (u64, u64)) -> Vec<Finding> {
     findings
 }
 
-/// `41.3 %` of a whole; `0.0 %` of nothing.
-fn percent(part: u64, whole: u64) -> String {
-    format!("{:.1} %", share(part, whole) * 100.0)
+/// `41.3 %` of a whole; `0.0 %` of nothing only.
+pub(super) fn percent(part: u64, whole: u64) -> String {
+    let percent = share(part, whole) * 100.0;
+    if part > 0 && percent < 0.1 { "under 0.1 %".to_owned() } else { format!("{percent:.1} %") }
 }
 
-fn share(part: u64, whole: u64) -> f64 {
+/// Whether so many of all are worth a sentence.
+pub(super) fn is_notable(part: u64, whole: u64) -> bool {
+    part >= NOTABLE_REQUESTS && share(part, whole) >= NOTABLE_SHARE
+}
+
+pub(super) fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
 /// Whether what is said is a lower bound.
-fn is_partial(report: &Report) -> bool {
+pub(super) fn is_partial(report: &Report) -> bool {
     !report.completeness.complete
 }
 
@@ -108,7 +118,7 @@ fn contradictions(report: &Report, refetch: &Refetches, findings: &mut Vec<Findi
         count_text(count)
     );
     let evidence =
-        json!({ "contradictions": count, "clients": clients_with(report, |row| row.refetch.contradictions) });
+        json!({ "contradictions": count, "clients": clients_with(report, |row| row.asked.refetch.contradictions) });
     findings.push(Finding { id: "contradiction", severity: Severity::Critical, text, evidence });
 }
 
@@ -119,81 +129,9 @@ fn clients_with(report: &Report, count: fn(&ClientRow) -> u64) -> Vec<Value> {
         .collect()
 }
 
-fn redundant(report: &Report, refetch: &Refetches, findings: &mut Vec<Finding>) {
-    let mut clients: Vec<&ClientRow> =
-        report.clients.iter().filter(|row| row.refetch.redundant > 0 && row.client.is_some()).collect();
-    clients.sort_by_key(|row| std::cmp::Reverse(row.refetch.redundant));
-    if clients.is_empty() && report.totals.getpage > 0 && refetch.counts.redundant == 0 {
-        findings.push(nothing_redundant(report, refetch));
-    }
-    for row in clients.into_iter().take(CLIENTS_NAMED) {
-        findings.push(redundant_of(report, row));
-    }
-}
-
-fn nothing_redundant(report: &Report, refetch: &Refetches) -> Finding {
-    let getpage = report.totals.getpage;
-    let text = format!(
-        "None of {} GetPage is proven to have fetched a page that had not changed since the compute last fetched it.",
-        count_text(getpage)
-    );
-    let evidence = json!({ "getpage": getpage, "redundant": 0, "unproven": refetch.counts.unproven });
-    Finding { id: "redundant_refetch", severity: Severity::Info, text, evidence }
-}
-
-/// What one compute fetched although it had had it.
-fn redundant_of(report: &Report, row: &ClientRow) -> Finding {
-    let counts = &row.refetch;
-    let whose = |text: &Option<String>| text.clone().unwrap_or_default();
-    let role = if row.primary == Some(true) { "the compute" } else { "the standby or static compute" };
-    let bound = if is_partial(report) { "at least " } else { "" };
-    let mut text = format!(
-        "{} of {} GetPage of tenant {} by {role} at {} fetched a page that had not changed since it last fetched it: \
-         {bound}{} ({}), proven for each by its own promises.",
-        percent(counts.redundant, row.getpage),
-        count_text(row.getpage),
-        whose(&row.tenant),
-        whose(&row.client),
-        count_text(counts.redundant),
-        bytes_text(counts.redundant.saturating_mul(PAGE_BYTES)),
-    );
-    let most = most_of(report, row);
-    if let Some((rel, count)) = &most {
-        text += &format!(" Relation {rel} accounts for {} of them.", percent(*count, counts.redundant));
-    }
-    if row.epoch_ns.is_none() {
-        text += " Restarts of this compute may be invisible here.";
-    }
-    let is_grave = share(counts.redundant, row.getpage) >= WARNING_SHARE;
-    let evidence = json!({
-        "tenant": row.tenant, "timeline": row.timeline, "client": row.client, "primary": row.primary,
-        "getpage": row.getpage, "redundant": counts.redundant, "redundant_ratio": counts.redundant_ratio,
-        "redundant_r1": counts.redundant_r1, "redundant_r2": counts.redundant_r2, "redundant_r3": counts.redundant_r3,
-        "rel": most.as_ref().map(|(rel, _)| rel), "rel_redundant": most.as_ref().map(|(_, count)| count),
-        "lower_bound": is_partial(report), "restarts_visible": row.epoch_ns.is_some(),
-    });
-    let severity = if is_grave { Severity::Warning } else { Severity::Info };
-    Finding { id: "redundant_refetch", severity, text, evidence }
-}
-
-/// The relation with most of a compute's redundant fetches, where the compute is the only one of its timeline: relations
-/// are counted by timeline.
-fn most_of(report: &Report, row: &ClientRow) -> Option<(String, u64)> {
-    let of_timeline =
-        |tenant: &Option<String>, timeline: &Option<String>| (tenant, timeline) == (&row.tenant, &row.timeline);
-    let computes = report.clients.iter().filter(|other| of_timeline(&other.tenant, &other.timeline));
-    if computes.filter(|other| other.refetch.redundant > 0).count() != 1 {
-        return None;
-    }
-    let relations = report.relations.iter().filter(|other| of_timeline(&other.tenant, &other.timeline));
-    let redundant = |relation: &RelationRow| relation.refetch.map_or(0, |counts| counts.redundant);
-    let most = relations.max_by_key(|relation| redundant(relation)).filter(|most| redundant(most) > 0)?;
-    Some((most.rel.clone()?, redundant(most)))
-}
-
 fn avoidable(report: &Report, refetch: &Refetches, findings: &mut Vec<Finding>) {
     let (count, getpage) = (refetch.counts.avoidable, report.totals.getpage);
-    if share(count, getpage) < NOTABLE_SHARE {
+    if !is_notable(count, getpage) {
         return;
     }
     let text = format!(
@@ -212,7 +150,7 @@ fn avoidable(report: &Report, refetch: &Refetches, findings: &mut Vec<Finding>) 
 
 fn in_flight(report: &Report, refetch: &Refetches, findings: &mut Vec<Finding>) {
     let (count, getpage) = (refetch.counts.in_flight, report.totals.getpage);
-    if share(count, getpage) < NOTABLE_SHARE {
+    if !is_notable(count, getpage) {
         return;
     }
     let text = format!(
@@ -227,7 +165,7 @@ fn in_flight(report: &Report, refetch: &Refetches, findings: &mut Vec<Finding>) 
 
 fn unproven(report: &Report, refetch: &Refetches, findings: &mut Vec<Finding>) {
     let (count, getpage) = (refetch.counts.unproven, report.totals.getpage);
-    if share(count, getpage) < NOTABLE_SHARE {
+    if !is_notable(count, getpage) {
         return;
     }
     let not_compared = &report.completeness.not_compared;
@@ -263,7 +201,7 @@ fn asked_again(report: &Report, findings: &mut Vec<Finding>) {
 fn duplicate_prefetches(report: &Report, findings: &mut Vec<Finding>) {
     let Some(duplicates) = report.duplicate_prefetches else { return };
     let getpage = report.totals.getpage;
-    if share(duplicates.requests, getpage) < NOTABLE_SHARE {
+    if !is_notable(duplicates.requests, getpage) {
         return;
     }
     let most = report.relations.iter().max_by_key(|row| row.duplicate_prefetches);
@@ -370,19 +308,30 @@ fn confidence(report: &Report, findings: &mut Vec<Finding>) {
         let evidence = json!({ "followed_one_in": completeness.followed_one_in, "followed_redundant_ratio": ratio });
         say("followed", Severity::Info, text, evidence);
     }
-    let unseen =
-        report.clients.iter().filter(|row| row.tenant.is_some() && row.epoch_ns.is_none() && row.getpage > 0).count();
-    if unseen > 0 && report.refetch.is_some() {
-        let text = format!(
-            "Of {} of {} computes no start was seen: restarts of them may be invisible here.",
-            count_text(unseen as u64),
-            count_text(report.clients.iter().filter(|row| row.tenant.is_some()).count() as u64)
-        );
-        say("restarts_invisible", Severity::Info, text, json!({ "computes": unseen }));
+    if let Some((text, evidence)) = unseen_starts(report) {
+        say("restarts_invisible", Severity::Info, text, evidence);
     }
     if completeness.not_compared.unattributed > 0 && report.refetch.is_some() {
         let count = completeness.not_compared.unattributed;
         let text = format!("The tenant of {} GetPage is not known: they are compared with nothing.", count_text(count));
         say("unattributed", Severity::Info, text, json!({ "getpage": count }));
     }
+}
+
+/// Computes whose start was not seen, of those that fetched pages.
+fn unseen_starts(report: &Report) -> Option<(String, Value)> {
+    report.refetch?;
+    let computes = || report.clients.iter().filter(|row| row.tenant.is_some() && row.asked.getpage > 0);
+    let (unseen, all) = (computes().filter(|row| row.epoch_ns.is_none()).count(), computes().count());
+    let whose = match (unseen, all) {
+        (0, _) => return None,
+        (1, 1) => "The compute's start was not seen: restarts of it".to_owned(),
+        (unseen, all) if unseen == all => "No compute's start was seen: restarts".to_owned(),
+        (1, all) => format!("The start of one of {} computes was not seen: restarts of it", count_text(all as u64)),
+        (unseen, all) => {
+            let (unseen, all) = (count_text(unseen as u64), count_text(all as u64));
+            format!("The starts of {unseen} of {all} computes were not seen: restarts of them")
+        }
+    };
+    Some((format!("{whose} may be invisible here."), json!({ "computes": unseen })))
 }

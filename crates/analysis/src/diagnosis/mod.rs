@@ -19,6 +19,7 @@ mod distribution;
 mod findings;
 mod over_time;
 mod queueing;
+mod redundant_findings;
 mod reorder;
 mod report;
 mod shard_findings;
@@ -37,8 +38,8 @@ pub use over_time::{OverTimeReport, SpanReport};
 pub use queueing::{Blocker, KindQueueing};
 pub use reorder::{REORDER_RECORDS, Reorder};
 pub use report::{
-    BackendRow, ByKind, ClientRow, Completeness, KeyRow, NotCompared, RefetchCounts, Refetches, RelationRow, Report,
-    Totals, Window,
+    AskedCounts, BackendRow, ByKind, ClientRow, Completeness, KeyRow, NotCompared, RefetchCounts, Refetches,
+    RelationRow, Report, Totals, Window,
 };
 
 use crate::pictures::Collector;

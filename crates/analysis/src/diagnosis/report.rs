@@ -287,6 +287,22 @@ pub struct KeyRow {
     pub redundant: Option<u64>,
 }
 
+/// What somebody asked for, and what became of it.
+#[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]
+pub struct AskedCounts {
+    /// Requests of all kinds.
+    pub requests: u64,
+    /// GetPage.
+    pub getpage: u64,
+    /// Answered with an error.
+    pub errors: u64,
+    /// Without answer.
+    pub unanswered: u64,
+    /// GetPage by class.
+    #[serde(flatten)]
+    pub refetch: RefetchCounts,
+}
+
 /// One compute: a cache.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct ClientRow {
@@ -300,17 +316,9 @@ pub struct ClientRow {
     pub primary: Option<bool>,
     /// Its latest start that was seen, unix ns.
     pub epoch_ns: Option<u64>,
-    /// Requests of all kinds.
-    pub requests: u64,
-    /// GetPage.
-    pub getpage: u64,
-    /// Answered with an error.
-    pub errors: u64,
-    /// Without answer.
-    pub unanswered: u64,
-    /// GetPage by class.
+    /// What it asked for.
     #[serde(flatten)]
-    pub refetch: RefetchCounts,
+    pub asked: AskedCounts,
     /// How long its answers took.
     pub latency: Durations,
 }
@@ -326,17 +334,9 @@ pub struct BackendRow {
     pub client: Option<String>,
     /// Its process; null where it is not known.
     pub backend_pid: Option<u32>,
-    /// Requests of all kinds.
-    pub requests: u64,
-    /// GetPage.
-    pub getpage: u64,
-    /// Answered with an error.
-    pub errors: u64,
-    /// Without answer.
-    pub unanswered: u64,
-    /// GetPage by class.
+    /// What it asked for.
     #[serde(flatten)]
-    pub refetch: RefetchCounts,
+    pub asked: AskedCounts,
     /// The longest latency.
     pub max_latency_ns: Option<u64>,
 }

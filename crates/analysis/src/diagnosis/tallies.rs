@@ -4,6 +4,7 @@ use record::{Record, Status};
 
 use super::access::{AccessCounts, Follows};
 use super::distribution::Distribution;
+use super::report::{AskedCounts, RefetchCounts};
 use crate::refetch::{Class, ClassCounts};
 
 /// What every row counts.
@@ -27,6 +28,17 @@ impl Tally {
 
     pub(super) fn getpage(&self) -> u64 {
         self.classes.sum()
+    }
+
+    /// The same in the report's words.
+    pub(super) fn asked(&self) -> AskedCounts {
+        AskedCounts {
+            requests: self.requests,
+            getpage: self.getpage(),
+            errors: self.errors,
+            unanswered: self.unanswered,
+            refetch: RefetchCounts::of(&self.classes),
+        }
     }
 }
 

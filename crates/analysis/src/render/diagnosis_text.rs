@@ -319,9 +319,9 @@ fn clients(report: &Report) -> Option<TextTable> {
             None => "-",
         };
         let client = row.client.clone().unwrap_or_else(|| "(further computes)".to_owned());
-        let mut cells = vec![client, asks_for.to_owned(), whose(&row.tenant, &row.timeline), count_text(row.requests)];
-        cells.extend(class_cells(&row.refetch, &classes));
-        cells.extend([count_text(row.errors), count_text(row.unanswered)]);
+        let mut cells = vec![client, asks_for.to_owned(), whose(&row.tenant, &row.timeline), count_text(row.asked.requests)];
+        cells.extend(class_cells(&row.asked.refetch, &classes));
+        cells.extend([count_text(row.asked.errors), count_text(row.asked.unanswered)]);
         let times = [row.latency.p50_ns, row.latency.p99_ns, row.latency.max_ns];
         cells.extend(times.map(|time| time.map_or("-".to_owned(), duration_text)));
         table.row(cells);
@@ -339,9 +339,9 @@ fn backends(report: &Report) -> Option<TextTable> {
     for row in report.backends.iter().take(MOST_ROWS) {
         let pid = row.backend_pid.map_or("-".to_owned(), |pid| pid.to_string());
         let client = row.client.clone().unwrap_or_else(|| "(further backends)".to_owned());
-        let mut cells = vec![client, pid, count_text(row.requests)];
-        cells.extend(class_cells(&row.refetch, &classes));
-        cells.extend([count_text(row.errors), count_text(row.unanswered)]);
+        let mut cells = vec![client, pid, count_text(row.asked.requests)];
+        cells.extend(class_cells(&row.asked.refetch, &classes));
+        cells.extend([count_text(row.asked.errors), count_text(row.asked.unanswered)]);
         cells.push(row.max_latency_ns.map_or("-".to_owned(), duration_text));
         table.row(cells);
     }
