@@ -217,6 +217,14 @@ fn a_capture_ends_with_its_findings_where_somebody_waits_for_them() {
     assert!(reported.lines().any(|line| line == finding), "{finding}\n{reported}");
     // Proofs rest on all requests of a connection, whatever of them is kept.
     assert!(dir.run("--read a.pcap --sample 1/2").stderr.contains(finding));
+    // A summary has them, too, whoever waits for it.
+    let findings = summary(&dir, "--read a.pcap")["findings"].clone();
+    let report: Value = serde_json::from_str(&dir.run("report t --json -").stdout).unwrap();
+    let texts = |findings: &Value| -> Vec<String> {
+        findings.as_array().unwrap().iter().map(|finding| finding["text"].to_string()).collect()
+    };
+    let of_report = texts(&report["findings"]);
+    assert!(texts(&findings).len() > 2 && texts(&findings).iter().all(|text| of_report.contains(text)), "{findings:#}");
     for silent in ["--quiet", "--format jsonl"] {
         assert!(!dir.run(&format!("--read a.pcap {silent}")).stderr.contains("fetched a page"), "{silent}");
     }
@@ -231,4 +239,21 @@ fn what_http2_carries_is_in_the_summary() {
     // The preface and settings of both sides, and the headers of one call.
     assert_eq!((of("http2"), of("grpc"), of("http2_bytes"), of("http")), (1, 1, 24 + 9 + 56 + 9, 1));
     assert!(of("http") + of("http2") <= of("other"));
+}
+
+/// Nobody reads fifty sentences that say the same of a few requests each.
+#[test]
+fn many_small_computes_are_told_of_together() {
+    let dir = Dir::new();
+    let each =
+        "--tenants 50 --connections 50 --requests 5000 --kinds getpage=1 --pages 80 --replica-every 0 --mtu 65000";
+    dir.write("a.pcap", &composed(each));
+    let summary = summary(&dir, "--read a.pcap");
+    let findings = summary["findings"].as_array().unwrap();
+    let of = |id: &str| findings.iter().filter(|finding| finding["id"] == id).collect::<Vec<_>>();
+    assert_eq!((of("redundant_refetch").len(), of("cache_size").len()), (0, 0), "{findings:#?}");
+    let together = of("redundant_refetch_others");
+    assert!(matches!(&together[..], [one] if one["evidence"]["computes"] == 50), "{findings:#?}");
+    assert!(together[0]["text"].as_str().unwrap().contains(" GetPage by 50 computes fetched a page"), "{together:#?}");
+    assert!(findings.len() < 10, "{findings:#?}");
 }

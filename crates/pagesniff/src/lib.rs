@@ -32,4 +32,5 @@ pub mod records;
 pub mod report;
 pub mod run;
 mod summary_out;
+mod terminal;
 pub mod worker;

@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use analysis::diagnosis::InputFacts;
+use analysis::diagnosis::{Finding, InputFacts};
 use analysis::render::{diagnosis_findings_text, report_text};
 use analysis::summary::{CaptureFacts, Report, Traces};
 use anyhow::anyhow;
@@ -24,6 +24,7 @@ use crate::progress::ProgressLine;
 use crate::recorder::{Clock, Recorder};
 use crate::records::{Pace, RecordWriter};
 use crate::summary_out::SummaryOut;
+use crate::terminal::columns_of;
 use crate::worker;
 
 /// How a run ended that did not fail.
@@ -106,11 +107,13 @@ pub(crate) fn run_from(mut source: impl Source, settings: &Settings) -> anyhow::
     let is_believed = !facts.clocks_disagree || ended.summary.timed() == 0;
     let findings = ended.findings.take().filter(|_| is_believed);
     let too_much_loss = settings.max_loss.is_some_and(|most| exceeds(most, &facts));
-    let report = ended.report(facts);
+    let mut report = ended.report(facts);
+    report.findings = findings.and_then(|findings| found(findings, &report));
     let records_ended = ended.write_error.take().map_or(Ok(Ended::Done), |error| output_outcome(Err(error)));
     if !settings.quiet && !matches!(records_ended, Ok(Ended::OutputClosed)) {
         // Where standard error is gone there is nobody to tell.
-        let text = report_text(&report) + &findings_text(findings, &report);
+        let columns = columns_of(io::stderr());
+        let text = report_text(&report, columns) + &findings_text(&report, columns);
         let _ = io::stderr().lock().write_all(text.as_bytes());
     }
     let summary_ended = summary.map_or(Ok(Ended::Done), |summary| summary.write(&report));
@@ -124,9 +127,11 @@ pub(crate) fn run_from(mut source: impl Source, settings: &Settings) -> anyhow::
     }
 }
 
-/// The thread that finds out what the requests mean, for whoever waits for the table and not for records.
+/// The thread that finds out what the requests mean, for whoever waits for the table or the summary and not for records
+/// alone.
 fn findings(settings: &Settings) -> anyhow::Result<Option<Findings>> {
-    if settings.quiet || settings.format.is_some() {
+    let shows_table = !settings.quiet && settings.format.is_none();
+    if !shows_table && settings.summary.is_none() {
         return Ok(None);
     }
     let is_replay = matches!(settings.input, Input::Files(_));
@@ -135,13 +140,22 @@ fn findings(settings: &Settings) -> anyhow::Result<Option<Findings>> {
         .map_err(|error| anyhow!("cannot start a thread: {error}"))
 }
 
-/// The findings under the table, where there are any.
-fn findings_text(findings: Option<Findings>, report: &Report) -> String {
-    let (Some(findings), true) = (findings, report.records > 0) else { return String::new() };
+/// What was found of the records that were kept: nothing of none; `None` where finding out failed.
+fn found(findings: Findings, report: &Report) -> Option<Vec<Finding>> {
+    if report.records == 0 {
+        return Some(Vec::new());
+    }
     let facts =
         InputFacts { loss: report.loss, ledger: report.ledger, is_whole: report.complete, ..InputFacts::default() };
-    let found = findings.finish(facts).map(|found| diagnosis_findings_text(&found.findings)).unwrap_or_default();
-    format!("\n{found}")
+    findings.finish(facts).map(|found| found.findings)
+}
+
+/// The findings under the table, where there are any.
+fn findings_text(report: &Report, columns: Option<usize>) -> String {
+    match &report.findings {
+        Some(findings) if !findings.is_empty() => format!("\n{}", diagnosis_findings_text(findings, columns)),
+        _ => String::new(),
+    }
 }
 
 /// The thread that writes traces, where they are wanted.

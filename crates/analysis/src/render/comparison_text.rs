@@ -5,9 +5,9 @@ use super::text_table::TextTable;
 use super::units::{count_text, duration_text};
 use crate::diagnosis::{Change, Comparison, Unit};
 
-/// The comparison, ready for a terminal or a file.
-pub fn comparison_text(comparison: &Comparison) -> String {
-    let mut text = diagnosis_findings_text(&comparison.findings);
+/// The comparison. Sentences are broken to fit that many `columns`, or stay a line each where it is `None`.
+pub fn comparison_text(comparison: &Comparison, columns: Option<usize>) -> String {
+    let mut text = diagnosis_findings_text(&comparison.findings, columns);
     let mut table = TextTable::new("Figure by figure", &["figure"]);
     table.numbers(["before", "after", "difference", "after/before"]);
     for change in comparison.changes.iter().filter(|change| change.before.is_some() || change.after.is_some()) {

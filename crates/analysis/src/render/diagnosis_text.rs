@@ -4,19 +4,21 @@ use record::Kind;
 
 use super::text_table::{TextTable, line};
 use super::units::{bytes_text, count_text, duration_text, time_text};
+use super::wrap::wrapped;
 use crate::diagnosis::{Durations, Figures, Finding, RefetchCounts, Report, SpanReport};
 
 /// More rows than this do not help at a terminal; `--json` has them all.
 const MOST_ROWS: usize = 15;
 
-/// The diagnosis, ready for a terminal or a file.
-pub fn diagnosis_text(report: &Report) -> String {
-    let mut text = diagnosis_findings_text(&report.findings);
+/// The diagnosis. Sentences are broken to fit that many `columns`, or stay a line each where it is `None`.
+pub fn diagnosis_text(report: &Report, columns: Option<usize>) -> String {
+    let mut text = diagnosis_findings_text(&report.findings, columns);
     text.push('\n');
-    text.push_str(&completeness_text(report));
+    text.push_str(&wrapped(&completeness_text(report), columns));
     tables(report).into_iter().for_each(|table| table.append_to(&mut text));
-    access(report, &mut text);
-    text
+    let mut last = String::new();
+    access(report, &mut last);
+    text + &wrapped(&last, columns)
 }
 
 /// From when to when, how much, and what is missing: a sentence a line.
@@ -33,8 +35,8 @@ pub(super) fn tables(report: &Report) -> Vec<TextTable> {
     all.into_iter().filter_map(|table| table(report)).collect()
 }
 
-/// The findings alone, as they stand at a capture's end.
-pub fn diagnosis_findings_text(findings: &[Finding]) -> String {
+/// The findings alone, as they stand at a capture's end; `columns` as for [`diagnosis_text`].
+pub fn diagnosis_findings_text(findings: &[Finding], columns: Option<usize>) -> String {
     let mut text = String::new();
     if findings.is_empty() {
         line(&mut text, format_args!("There is nothing to say: no request was seen."));
@@ -47,7 +49,7 @@ pub fn diagnosis_findings_text(findings: &[Finding]) -> String {
         };
         line(&mut text, format_args!("{mark}{}", finding.text));
     }
-    text
+    wrapped(&text, columns)
 }
 
 fn window(report: &Report, text: &mut String) {
@@ -319,7 +321,8 @@ fn clients(report: &Report) -> Option<TextTable> {
             None => "-",
         };
         let client = row.client.clone().unwrap_or_else(|| "(further computes)".to_owned());
-        let mut cells = vec![client, asks_for.to_owned(), whose(&row.tenant, &row.timeline), count_text(row.asked.requests)];
+        let mut cells =
+            vec![client, asks_for.to_owned(), whose(&row.tenant, &row.timeline), count_text(row.asked.requests)];
         cells.extend(class_cells(&row.asked.refetch, &classes));
         cells.extend([count_text(row.asked.errors), count_text(row.asked.unanswered)]);
         let times = [row.latency.p50_ns, row.latency.p99_ns, row.latency.max_ns];

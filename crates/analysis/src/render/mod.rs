@@ -16,6 +16,7 @@ pub(crate) mod samples;
 mod table;
 mod text_table;
 mod units;
+mod wrap;
 
 use std::fmt;
 use std::str::FromStr;

@@ -7,25 +7,28 @@ use comfy_table::{CellAlignment, Table, presets};
 use record::{Kind, Status};
 
 use super::units::{bytes_text, count_text, duration_text};
+use super::wrap::wrapped;
 use crate::summary::{Report, TenantReport, Word};
 
 /// More rows than this do not help at a terminal; `--summary` has them all.
 const MOST_ROWS: usize = 20;
 
-/// The report, ready for standard error.
-pub fn report_text(report: &Report) -> String {
-    let mut text = String::new();
-    heading(report, &mut text);
+/// The report. Sentences are broken to fit that many `columns`, or stay a line each where it is `None`.
+pub fn report_text(report: &Report, columns: Option<usize>) -> String {
+    let mut above = String::new();
+    heading(report, &mut above);
+    let mut text = wrapped(&above, columns);
     if report.records > 0 {
         table(report, &mut text);
     }
-    completeness(report, &mut text);
-    left_out(report, &mut text);
-    traces(report, &mut text);
+    let mut below = String::new();
+    completeness(report, &mut below);
+    left_out(report, &mut below);
+    traces(report, &mut below);
     for note in &report.notes {
-        line(&mut text, format_args!("Note: {note}."));
+        line(&mut below, format_args!("Note: {note}."));
     }
-    text
+    text + &wrapped(&below, columns)
 }
 
 /// Appends a line. Writing to a String does not fail.
@@ -245,7 +248,7 @@ mod tests {
     #[test]
     fn a_clean_capture_of_one_tenant() {
         let records = vec![samples::getpage(); 12_345];
-        insta::assert_snapshot!(report_text(&report(&records, clean(12_345))));
+        insta::assert_snapshot!(report_text(&report(&records, clean(12_345)), None));
     }
 
     #[test]
@@ -259,7 +262,7 @@ mod tests {
         // The record of largest numbers says nothing here.
         records.pop();
         let report = report(&records, capture);
-        insta::assert_snapshot!("everything_text", report_text(&report));
+        insta::assert_snapshot!("everything_text", report_text(&report, None));
         insta::assert_snapshot!("everything_json", report_json(&report).unwrap());
     }
 
@@ -267,13 +270,13 @@ mod tests {
     fn a_capture_without_a_request() {
         let notes = vec!["no TCP segment on port 6400".to_owned()];
         let facts = CaptureFacts { notes, connections: Connections::default(), ..clean(0) };
-        insta::assert_snapshot!(report_text(&report(&[], facts)));
+        insta::assert_snapshot!(report_text(&report(&[], facts), None));
     }
 
     #[test]
     fn page_bytes_cut_off_are_told_from_requests_lost() {
         let loss = Loss { truncated_packets: 270, gap_bytes: 2_197_894, ..Loss::default() };
-        let text = report_text(&report(&[samples::getpage()], CaptureFacts { loss, ..clean(1) }));
+        let text = report_text(&report(&[samples::getpage()], CaptureFacts { loss, ..clean(1) }), None);
         let expected = "NOT COMPLETE: 2.1 MiB of the streams missing, 270 packets cut by the snap length; \
                         but no request or answer is known to be missing.";
         assert_eq!(text.lines().last(), Some(expected));
@@ -281,10 +284,10 @@ mod tests {
 
     #[test]
     fn nobody_says_that_no_answer_is_missing_beside_requests_without_one() {
-        let text = report_text(&report(&[samples::unanswered()], clean(1)));
+        let text = report_text(&report(&[samples::unanswered()], clean(1)), None);
         assert!(text.contains("Complete: no packet is known to be missing, but 1 request has no answer"), "{text}");
         let loss = Loss { gap_bytes: 2_197_894, ..Loss::default() };
-        let text = report_text(&report(&[samples::unanswered()], CaptureFacts { loss, ..clean(1) }));
+        let text = report_text(&report(&[samples::unanswered()], CaptureFacts { loss, ..clean(1) }), None);
         assert!(text.contains("1 request has no answer in this capture, which may be what is missing."), "{text}");
         assert!(!text.contains("no request or answer is known to be missing"), "{text}");
     }
@@ -292,7 +295,7 @@ mod tests {
     #[test]
     fn an_input_that_ended_early_is_not_complete() {
         let facts = CaptureFacts { input_whole: false, ..clean(0) };
-        assert!(report_text(&report(&[], facts)).contains("NOT COMPLETE: the input ended early."));
+        assert!(report_text(&report(&[], facts), None).contains("NOT COMPLETE: the input ended early."));
     }
 
     #[test]
@@ -306,7 +309,7 @@ mod tests {
                 record
             })
             .collect();
-        let text = report_text(&report(&records, clean(30)));
+        let text = report_text(&report(&records, clean(30)), None);
         assert!(text.contains("10 more timelines with fewer requests"), "{text}");
         assert_eq!(text.lines().filter(|line| line.starts_with(" /")).count(), MOST_ROWS);
     }

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::counts::{AttributionCounts, Counts};
 use super::latency::LatencyQuantiles;
+use crate::diagnosis::Finding;
 
 /// What the capture and the decoder have to say, beside the records.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -200,6 +201,8 @@ pub struct Report {
     pub total: TenantReport,
     /// The trace files, null where none were to be written.
     pub traces: Option<Traces>,
+    /// What the requests mean, the gravest first; null where that was not found out.
+    pub findings: Option<Vec<Finding>>,
 }
 
 /// What a summary observed.
@@ -235,6 +238,7 @@ impl Report {
             others,
             total,
             traces: capture.traces,
+            findings: None,
         }
     }
 }

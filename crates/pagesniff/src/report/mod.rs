@@ -7,6 +7,7 @@ mod loss_times;
 mod output;
 mod progress;
 
+use std::io;
 use std::path::PathBuf;
 
 use analysis::diagnosis::{Comparison, Diagnosis, Limits, Report};
@@ -22,6 +23,7 @@ use progress::ReportProgress;
 
 use crate::flags::RawOwnerFilter;
 use crate::run::Ended;
+use crate::terminal::columns_of;
 
 /// Diagnoses traces.
 ///
@@ -36,7 +38,7 @@ pub fn report(raw: &RawReport) -> anyhow::Result<Ended> {
     if let (Some(page), Some(pictures)) = (page, &pictures) {
         page.write(&diagnosis_html(&report, pictures))?;
     }
-    output.write(|| diagnosis_text(&report), || Ok(diagnosis_json(&report)?))
+    output.write(|| diagnosis_text(&report, columns_of(io::stdout())), || Ok(diagnosis_json(&report)?))
 }
 
 /// Diagnoses two traces and tells what is different.
@@ -51,7 +53,7 @@ pub fn compare(raw: &RawCompare) -> anyhow::Result<Ended> {
         diagnose(std::slice::from_ref(path), &raw.filter, &wanted).map(|(report, _)| report)
     };
     let comparison = Comparison::new(of(&raw.before)?, of(&raw.after)?);
-    output.write(|| comparison_text(&comparison), || Ok(comparison_json(&comparison)?))
+    output.write(|| comparison_text(&comparison, columns_of(io::stdout())), || Ok(comparison_json(&comparison)?))
 }
 
 /// What a diagnosis is to hold beside the report's figures, and whether its progress is told.
