@@ -217,8 +217,12 @@ fn a_capture_ends_with_its_findings_where_somebody_waits_for_them() {
     assert!(reported.lines().any(|line| line == finding), "{finding}\n{reported}");
     // Proofs rest on all requests of a connection, whatever of them is kept.
     assert!(dir.run("--read a.pcap --sample 1/2").stderr.contains(finding));
-    // A summary has them, too, whoever waits for it.
-    let findings = summary(&dir, "--read a.pcap")["findings"].clone();
+    // A summary has them, too: where they are printed, and where they are asked for.
+    let findings = summary(&dir, "--read a.pcap --findings")["findings"].clone();
+    let printed: Value = serde_json::from_str(&dir.run("--read a.pcap --summary -").stdout).unwrap();
+    assert_eq!(printed["findings"], findings);
+    assert_eq!(summary(&dir, "--read a.pcap")["findings"], Value::Null);
+    assert_eq!(dir.run("--read a.pcap --findings").status, 2);
     let report: Value = serde_json::from_str(&dir.run("report t --json -").stdout).unwrap();
     let texts = |findings: &Value| -> Vec<String> {
         findings.as_array().unwrap().iter().map(|finding| finding["text"].to_string()).collect()
@@ -248,7 +252,7 @@ fn many_small_computes_are_told_of_together() {
     let each =
         "--tenants 50 --connections 50 --requests 5000 --kinds getpage=1 --pages 80 --replica-every 0 --mtu 65000";
     dir.write("a.pcap", &composed(each));
-    let summary = summary(&dir, "--read a.pcap");
+    let summary = summary(&dir, "--read a.pcap --findings");
     let findings = summary["findings"].as_array().unwrap();
     let of = |id: &str| findings.iter().filter(|finding| finding["id"] == id).collect::<Vec<_>>();
     assert_eq!((of("redundant_refetch").len(), of("cache_size").len()), (0, 0), "{findings:#?}");

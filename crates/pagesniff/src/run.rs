@@ -127,11 +127,9 @@ pub(crate) fn run_from(mut source: impl Source, settings: &Settings) -> anyhow::
     }
 }
 
-/// The thread that finds out what the requests mean, for whoever waits for the table or the summary and not for records
-/// alone.
+/// The thread that finds out what the requests mean, for whoever waits for that and not for figures or records alone.
 fn findings(settings: &Settings) -> anyhow::Result<Option<Findings>> {
-    let shows_table = !settings.quiet && settings.format.is_none();
-    if !shows_table && settings.summary.is_none() {
+    if !settings.finds_out {
         return Ok(None);
     }
     let is_replay = matches!(settings.input, Input::Files(_));

@@ -139,6 +139,7 @@ impl Config {
             format: None,
             trace: Some(self.traces()),
             summary: None,
+            finds_out: false,
             max_loss: None,
             quiet: true,
         }

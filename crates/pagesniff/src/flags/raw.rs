@@ -157,6 +157,12 @@ pub struct RawRun {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub summary: Option<PathBuf>,
 
+    /// Put what the requests mean into the summary, though --quiet or --format leave it unprinted
+    ///
+    /// Where findings are printed the summary has them anyway. Finding them out keeps a second processor busy.
+    #[arg(long, requires = "summary", help_heading = "Output")]
+    pub findings: bool,
+
     /// Hash the 8,192 bytes of each page (xxh3-64) into the records
     #[arg(long, help_heading = "Output")]
     pub page_hash: bool,

@@ -49,6 +49,8 @@ pub struct Settings {
     pub trace: Option<WriterConfig>,
     /// Where the figures go.
     pub summary: Option<SummaryTarget>,
+    /// Whether it is found out what the requests mean: that takes as long as all else, on a thread of its own.
+    pub finds_out: bool,
     /// How much loss is borne.
     pub max_loss: Option<MaxLoss>,
     /// Whether standard error is for errors only.
@@ -93,6 +95,7 @@ impl Settings {
             format: raw.format,
             trace,
             summary,
+            finds_out: raw.findings || (!raw.quiet && raw.format.is_none()),
             max_loss: raw.max_loss,
             quiet: raw.quiet,
         })
