@@ -25,6 +25,8 @@ fn wrong_usage_ends_with_status_2_and_says_what_is_expected() {
         ("--read f --fromat csv", "--format"),
         ("--tenant 3aabbf1a5d0f4e2a9d3c1b2a49505101", "--read <FILE>"),
         ("", "Usage: pagesniff"),
+        ("export t --to parquet", "--out <DIR>"),
+        ("export t --to csv --out d", "--out goes with --to parquet only"),
     ] {
         let ended = dir.run(arguments);
         assert_eq!((ended.status, ended.stdout.as_str()), (2, ""), "{arguments}");

@@ -14,7 +14,7 @@ fn main() -> ExitCode {
     let raw = RawArgs::parse();
     let ended = match raw.command {
         Some(RawCommand::Generate { what }) => generate(&what),
-        Some(RawCommand::Export(what)) => export(&what),
+        Some(RawCommand::Export(what)) => what.checked().map_or_else(|wrong| wrong.exit(), |what| export(&what)),
         Some(RawCommand::Report(what)) => report(&what),
         Some(RawCommand::Compare(what)) => compare(&what),
         Some(RawCommand::Plan(what)) => plan(&what),

@@ -2,18 +2,18 @@
 
 use std::io::Write;
 
-use record::{Endpoint, Record, RelTag, Target, TenantTimeline};
+use record::{Endpoint, Lsn, Record, RelTag, Target, TenantTimeline};
 
 use super::digits;
 
 /// A field's name as it stands in a JSON object behind another field: `,"name":`. One copy instead of three.
-#[derive(Clone, Copy)]
-pub(super) struct Name {
+#[derive(Debug, Clone, Copy)]
+pub struct Name {
     pub(super) json: &'static str,
 }
 
 /// The fields of a record in their order, as [`write_fields`] writes them.
-pub(super) const FIELD_NAMES: [&str; 31] = [
+pub const FIELD_NAMES: [&str; 31] = [
     "time_ns",
     "latency_ns",
     "transfer_ns",
@@ -48,13 +48,17 @@ pub(super) const FIELD_NAMES: [&str; 31] = [
 ];
 
 /// One line of a format. Every field comes exactly once, in order, known or not.
-pub(super) trait Cells {
+pub trait Cells {
     /// A number.
     fn number(&mut self, name: Name, value: Option<u64>);
     /// A text that needs no escaping in any format: digits, words, addresses.
     fn text(&mut self, name: Name, value: Option<&[u8]>);
     /// True or false.
     fn flag(&mut self, name: Name, value: Option<bool>);
+    /// A position in the log; as Postgres writes it where the format has no better.
+    fn lsn(&mut self, name: Name, value: Option<Lsn>) {
+        self.text(name, value.map(digits::lsn).as_ref().map(digits::Digits::as_bytes));
+    }
 }
 
 /// How many texts of a kind are kept: records of a few connections alternate.
@@ -88,7 +92,7 @@ impl<T: Copy + PartialEq> TextCache<T> {
 
 /// Texts kept from record to record.
 #[derive(Debug, Default)]
-pub(super) struct TextCaches {
+pub struct TextCaches {
     owner: TextCache<TenantTimeline>,
     rel: TextCache<RelTag>,
     client: TextCache<Endpoint>,
@@ -102,7 +106,7 @@ macro_rules! name {
 }
 
 /// Writes all fields of `record`.
-pub(super) fn write_fields(record: &Record, caches: &mut TextCaches, cells: &mut impl Cells) {
+pub fn write_fields(record: &Record, caches: &mut TextCaches, cells: &mut impl Cells) {
     timing(record, cells);
     owner(record, caches, cells);
     target(record, caches, cells);
@@ -149,10 +153,10 @@ fn target(record: &Record, caches: &mut TextCaches, cells: &mut impl Cells) {
 }
 
 fn answer(record: &Record, cells: &mut impl Cells) {
-    cells.text(name!("request_lsn"), Some(digits::lsn(record.request_lsn).as_bytes()));
-    cells.text(name!("not_modified_since"), Some(digits::lsn(record.not_modified_since).as_bytes()));
+    cells.lsn(name!("request_lsn"), Some(record.request_lsn));
+    cells.lsn(name!("not_modified_since"), Some(record.not_modified_since));
     cells.text(name!("status"), Some(record.status.as_str().as_bytes()));
-    cells.text(name!("page_lsn"), record.page_lsn.map(digits::lsn).as_ref().map(digits::Digits::as_bytes));
+    cells.lsn(name!("page_lsn"), record.page_lsn);
     cells.flag(name!("page_zero"), record.page_zero);
     cells.text(name!("page_hash"), record.page_hash.map(digits::hash).as_ref().map(digits::Digits::as_bytes));
 }

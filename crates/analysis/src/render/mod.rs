@@ -25,7 +25,7 @@ use record::Record;
 
 use crate::diagnosis;
 use crate::summary::Report;
-use cells::TextCaches;
+pub use cells::{Cells, FIELD_NAMES, Name, TextCaches, write_fields};
 pub use comparison_text::comparison_text;
 pub use diagnosis_text::{diagnosis_findings_text, diagnosis_text};
 pub use html::diagnosis_html;

@@ -2,17 +2,23 @@
 
 mod next_access;
 mod oracle_out;
+#[cfg(feature = "parquet")]
+mod parquet_out;
 
+#[cfg(feature = "parquet")]
+use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use analysis::render::{Format, count_text};
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use record::{Endpoint, Record};
 use trace::{ConnectionOwner, Counter, Damage, OrderedRecords, TraceError, WrittenRecords, open_all, trace_files};
 
 use oracle_out::OracleOut;
+#[cfg(feature = "parquet")]
+use parquet_out::ParquetOut;
 
 use crate::filter::{Filter, Verdict};
 use crate::flags::{RawExport, RawExportFormat};
@@ -36,11 +42,32 @@ pub fn export(raw: &RawExport) -> anyhow::Result<Ended> {
         let names: Vec<String> = raw.traces.iter().map(|path| path.display().to_string()).collect();
         bail!("{}: no trace in there; traces are files that end in .pgtrace", names.join(", "));
     }
+    as_format(raw).map_err(said_of_deleted)
+}
+
+fn as_format(raw: &RawExport) -> anyhow::Result<Ended> {
     match raw.to {
         RawExportFormat::Jsonl => as_written(raw, rendered(Format::Jsonl)),
         RawExportFormat::Csv => as_written(raw, rendered(Format::Csv)),
         RawExportFormat::PageTrace => as_written(raw, Out::PageTrace(PageTraceOut::new(Box::new(io::stdout().lock())))),
         RawExportFormat::OracleGeneral => as_accesses(raw),
+        #[cfg(feature = "parquet")]
+        RawExportFormat::Parquet => as_parquet(raw),
+        #[cfg(not(feature = "parquet"))]
+        RawExportFormat::Parquet => bail!(
+            "this pagesniff was built without the feature `parquet`: build it with that, or let DuckDB make Parquet of --to jsonl"
+        ),
+    }
+}
+
+/// All traces were there when the export began: one that is not is a running capture's, whose rotation goes on.
+fn said_of_deleted(error: anyhow::Error) -> anyhow::Error {
+    match error.downcast_ref::<TraceError>() {
+        Some(TraceError::Io { source, path, .. }) if source.kind() == io::ErrorKind::NotFound => anyhow!(
+            "{}: deleted during the export, as rotation does; export a copy of the traces, for which `cp -al` takes no room",
+            path.display()
+        ),
+        _ => error,
     }
 }
 
@@ -82,7 +109,7 @@ fn as_written(raw: &RawExport, mut out: Out) -> anyhow::Result<Ended> {
 
 fn as_accesses(raw: &RawExport) -> anyhow::Result<Ended> {
     let mut out = OracleOut::new()?;
-    each_in_order(raw, |record| out.record(record))?;
+    each_in_order(raw, &raw.traces, |record| out.record(record))?;
     let left_out = out.left_out();
     if left_out > 0 && !raw.quiet {
         let left_out = count_text(left_out);
@@ -91,15 +118,50 @@ fn as_accesses(raw: &RawExport) -> anyhow::Result<Ended> {
     output_outcome(out.finish(&mut io::stdout().lock())?)
 }
 
+/// One tenant after the other: only files of unknown tenants have records of several.
+#[cfg(feature = "parquet")]
+fn as_parquet(raw: &RawExport) -> anyhow::Result<Ended> {
+    let Some(directory) = &raw.out else { bail!("--to parquet needs --out DIR") };
+    let mut by_tenant: BTreeMap<_, Vec<PathBuf>> = BTreeMap::new();
+    for opened in open_all(&raw.traces)? {
+        let reader = opened?;
+        let owner = reader.header().and_then(|header| header.owner);
+        by_tenant.entry(owner.map(|owner| owner.tenant)).or_default().push(reader.path().to_owned());
+    }
+    let clocks_disagree = clocks_disagree(&raw.traces)?;
+    let mut out = ParquetOut::new(directory)?;
+    for files in by_tenant.values() {
+        each_in_order(raw, files, |record| {
+            if clocks_disagree {
+                forget_times(record);
+            }
+            out.record(record)
+        })?;
+        out.end_files()?;
+    }
+    let left_out = out.finish()?;
+    if left_out > 0 && !raw.quiet {
+        eprintln!("Note: {} requests are of times beyond the year 2262, and are left out.", count_text(left_out));
+    }
+    if clocks_disagree && !raw.quiet {
+        eprintln!("Note: {UNPROVEN_LATENCIES}.");
+    }
+    Ok(Ended::Done)
+}
+
 /// Hands over what the filters keep, by time.
-fn each_in_order(raw: &RawExport, mut take: impl FnMut(&Record) -> anyhow::Result<()>) -> anyhow::Result<()> {
-    let (filter, owners) = (filter(raw), LaterOwners::read(&raw.traces)?);
-    let mut records = OrderedRecords::open(&raw.traces)?;
+fn each_in_order(
+    raw: &RawExport,
+    files: &[PathBuf],
+    mut take: impl FnMut(&mut Record) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let (filter, owners) = (filter(raw), LaterOwners::read(files)?);
+    let mut records = OrderedRecords::open(files)?;
     for record in &mut records {
         let mut record = record?;
         owners.join(&mut record);
         if filter.verdict(&record) == Verdict::Keep {
-            take(&record)?;
+            take(&mut record)?;
         }
     }
     if !raw.quiet {
@@ -233,5 +295,21 @@ impl LaterOwners {
             record.owner = Some(last.owner);
             record.attribution = Some(last.attribution);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_that_is_gone_was_deleted_by_rotation() {
+        let directory = tempfile::tempdir().unwrap();
+        let trace = directory.path().join("a.pgtrace");
+        let gone = said_of_deleted(OrderedRecords::open(&[&trace]).unwrap_err().into()).to_string();
+        assert!(gone.starts_with(&format!("{}: deleted during the export", trace.display())), "{gone}");
+        std::fs::write(&trace, "something else").unwrap();
+        let foreign = said_of_deleted(OrderedRecords::open(&[&trace]).unwrap_err().into()).to_string();
+        assert!(foreign.contains("not a pagesniff trace"), "{foreign}");
     }
 }

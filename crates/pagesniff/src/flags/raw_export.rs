@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, ValueEnum};
 
+use super::raw::RawArgs;
 use super::raw_filter::RawFilter;
 
 /// What records are exported to.
@@ -13,6 +15,9 @@ pub enum RawExportFormat {
     Jsonl,
     /// Comma-separated values with a header line, as --format csv
     Csv,
+    /// Parquet files below --out, in tenant_id=TENANT/date=DAY
+    #[cfg_attr(not(feature = "parquet"), value(hide = true))]
+    Parquet,
     /// The GetPage as 36-byte events, which Neon's `pagectl page-trace` reads
     PageTrace,
     /// The GetPage that brought a page as 24-byte accesses, which libCacheSim reads
@@ -30,6 +35,8 @@ Examples:
   pagesniff export traces --to oracle-general --client 10.0.0.7 > compute.oracleGeneral
       One compute's fetches for other caches than LRU; each knows the next one of its page, for which 24 bytes a request wait
       in $TMPDIR
+  pagesniff export traces --to parquet --out records
+      For many nodes and months, see docs/fleet.md; nothing that is there is replaced
   duckdb -c \"select rel, count(*) from read_csv('/dev/stdin') group by rel\" < <(pagesniff export traces --to csv)
       Straight into SQL
 
@@ -48,6 +55,10 @@ pub struct RawExport {
     #[arg(long, value_name = "FORMAT", value_enum)]
     pub to: RawExportFormat,
 
+    /// The directory for Parquet files, made where it is missing
+    #[arg(long, value_name = "DIR", required_if_eq("to", "parquet"))]
+    pub out: Option<PathBuf>,
+
     /// Which requests.
     #[command(flatten)]
     pub filter: RawFilter,
@@ -55,4 +66,19 @@ pub struct RawExport {
     /// Say nothing of damage or progress on standard error; errors still are
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+impl RawExport {
+    /// Checks what the options' own rules cannot say.
+    ///
+    /// # Errors
+    ///
+    /// Where two options contradict each other; the error prints itself and ends the program with status 2.
+    pub fn checked(self) -> Result<Self, clap::Error> {
+        if self.out.is_some() && self.to != RawExportFormat::Parquet {
+            let message = "--out goes with --to parquet only; all other formats go to standard output";
+            return Err(RawArgs::command().error(ErrorKind::ArgumentConflict, message));
+        }
+        Ok(self)
+    }
 }
