@@ -23,9 +23,6 @@ const WINDOW_LEAST_BYTES: usize = 16 << 10;
 /// The window for a look at a file's first packet.
 const FIRST_LOOK_BYTES: usize = 64 << 10;
 
-/// How many of the open files are mapped: their stretches take as much memory as those windows.
-const MAPPED_LIMIT: usize = 4;
-
 /// How many of the open files keep their descriptors. The usual limit of a process is 1,024, and others need some too.
 const HELD_OPEN_LIMIT: usize = 128;
 
@@ -125,8 +122,7 @@ impl Files {
 
     /// Queues a file by its first packet, without keeping it open.
     fn look_at(&mut self, argument: usize, origin: Origin) -> Result<(), CaptureError> {
-        let access =
-            Access { held_open: true, mapped: false, window_bytes: FIRST_LOOK_BYTES, read_bytes: Arc::default() };
+        let access = Access { held_open: true, window_bytes: FIRST_LOOK_BYTES, read_bytes: Arc::default() };
         let mut reader = Reader::open(&origin, access)?;
         reader.advance()?;
         match reader.time() {
@@ -141,7 +137,6 @@ impl Files {
         let share = WINDOWS_BYTES.checked_div(self.open_files.saturating_add(1)).unwrap_or(WINDOW_LEAST_BYTES);
         let access = Access {
             held_open: self.open_files < HELD_OPEN_LIMIT,
-            mapped: self.open_files < MAPPED_LIMIT,
             window_bytes: share.clamp(WINDOW_LEAST_BYTES, WINDOW_BYTES),
             read_bytes: Arc::clone(&self.read_bytes),
         };

@@ -1,17 +1,13 @@
 //! Where packets come from: capture files, or an interface ([`live`]). Bytes in, [`decode::Packet`] out.
 //!
 //! ```text
-//! Files (merge) → Reader (one file) → pcap | pcapng (formats) → Window ─┬→ compression → storage (the bytes, read)
-//!                                                                       └→ mapped (the bytes, in place)
+//! Files (merge) → Reader (one file) → pcap | pcapng (formats) → Window (1 MiB of it) → compression → storage (the bytes)
 //! ```
 //!
 //! The contract:
 //!
-//! - A packet is handed out as a slice of the window that it lies in: nothing is copied for it.
-//! - Plain regular files are mapped, 4 MiB at a time, at most four of them at once; everything else is read. What comes out
-//!   is the same.
-//! - A file that shrinks meanwhile ends with an error and status 1: in order where that is found between two windows, at
-//!   once where mapped bytes are gone that the decoder is about to touch (`sigbus`).
+//! - A packet is handed out as a slice of the window it was read into: nothing is copied for it.
+//! - Files are read, never mapped: one that shrinks meanwhile ends with an error, not with a signal.
 //! - A file that is cut or damaged is used up to there. What was left is counted in [`SourceStats`] and told in the notes.
 //! - No content makes it panic, loop, or hold more than 65 MiB of a file at a time
 //!   (to which a zstd frame may add its own window, of at most 128 MiB).
@@ -34,14 +30,11 @@ mod foreign;
 mod interface;
 mod link_names;
 pub mod live;
-mod mapped;
 mod merge;
 mod packet;
 mod pcap;
 mod pcapng;
-mod prefetch;
 mod reader;
-mod sigbus;
 mod storage;
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,6 @@ use decode::Packet;
 use record::Timestamp;
 
 use super::compression::{self, Compression};
-use super::mapped::MappedFile;
 use super::packet::{Found, Stop};
 use super::pcap::Pcap;
 use super::pcapng::Pcapng;
@@ -20,9 +19,7 @@ use super::{CaptureError, SourceStats, foreign};
 pub(super) struct Access {
     /// Whether its descriptor stays open between two pieces.
     pub(super) held_open: bool,
-    /// Whether it is mapped, where that is possible: plain regular files only.
-    pub(super) mapped: bool,
-    /// Else, how much of it is in memory at a time, as long as no packet is larger.
+    /// How much of it is in memory at a time, as long as no packet is larger.
     pub(super) window_bytes: usize,
     /// What counts the bytes read.
     pub(super) read_bytes: Arc<AtomicU64>,
@@ -75,11 +72,6 @@ impl Reader {
     ///
     /// Whatever keeps it from being read; see [`CaptureError`].
     pub(super) fn open(origin: &Origin, access: Access) -> Result<Self, CaptureError> {
-        if let (Origin::Regular(path), true) = (origin, access.mapped)
-            && let Some(file) = MappedFile::open(path, &access.read_bytes)
-        {
-            return Self::within(origin.name(), Window::mapped(file), None);
-        }
         let raw = origin.open(access.held_open, access.read_bytes)?;
         Self::over(origin.name(), raw, access.window_bytes)
     }
@@ -97,11 +89,7 @@ impl Reader {
                 return Err(unusable(name, stop));
             }
         };
-        Self::within(name, Window::new(content, window_bytes), compression)
-    }
-
-    /// Reads the header of what the window shows.
-    fn within(name: String, mut window: Window, compression: Option<Compression>) -> Result<Self, CaptureError> {
+        let mut window = Window::new(content, window_bytes);
         match Format::open(&mut window) {
             Ok(format) => {
                 let stats = SourceStats::default();

@@ -166,17 +166,16 @@ impl Read for RegularFile {
         let count = read_uninterrupted(&mut file, buffer)?;
         self.file = self.held_open.then_some(file);
         if count == 0 && !buffer.is_empty() && self.offset < self.opened_len_bytes {
-            return Err(shrunk(self.opened_len_bytes, self.offset).into());
+            return Err(ReadFailure::Changed(format!(
+                "it had {} bytes at first and now ends at byte {}",
+                self.opened_len_bytes, self.offset
+            ))
+            .into());
         }
         self.offset = self.offset.saturating_add(count as u64);
         self.read_bytes.fetch_add(count as u64, Ordering::Relaxed);
         Ok(count)
     }
-}
-
-/// What is said of a file that became shorter.
-pub(super) fn shrunk(opened_len_bytes: u64, ends_at: u64) -> ReadFailure {
-    ReadFailure::Changed(format!("it had {opened_len_bytes} bytes at first and now ends at byte {ends_at}"))
 }
 
 fn read_uninterrupted(file: &mut File, buffer: &mut [u8]) -> Result<usize, ReadFailure> {
