@@ -31,8 +31,12 @@ const SCHEMA: &str = "message record {
     OPTIONAL INT64 epoch_ns; OPTIONAL BYTE_ARRAY pairing (STRING);
 }";
 
-/// Integers that differ from record to record, and mostly by little. All others are few values: a dictionary.
-const DELTAS: [&str; 6] = ["time_ns", "latency_ns", "transfer_ns", "depth", "blkno", "seq"];
+/// Columns that differ from record to record, and mostly by little. All others are few values: a dictionary. So is
+/// `page_lsn`, which comes back with every page that is fetched again.
+const DELTAS: [(Encoding, &[&str]); 2] = [
+    (Encoding::DELTA_BINARY_PACKED, &["time_ns", "latency_ns", "transfer_ns", "depth", "blkno", "seq"]),
+    (Encoding::DELTA_BYTE_ARRAY, &["key", "reqid", "request_lsn", "not_modified_since"]),
+];
 
 /// The types of all columns.
 pub(super) fn schema() -> Result<TypePtr> {
@@ -44,13 +48,11 @@ pub(super) fn properties() -> Result<WriterProperties> {
     let mut builder = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
         .set_created_by(concat!("pagesniff ", env!("CARGO_PKG_VERSION")).to_owned());
-    for (name, encoding) in DELTAS
-        .map(|name| (name, Encoding::DELTA_BINARY_PACKED))
-        .into_iter()
-        .chain([("key", Encoding::DELTA_BYTE_ARRAY)])
-    {
-        let path = ColumnPath::from(name);
-        builder = builder.set_column_dictionary_enabled(path.clone(), false).set_column_encoding(path, encoding);
+    for (encoding, names) in DELTAS {
+        for &name in names {
+            let path = ColumnPath::from(name);
+            builder = builder.set_column_dictionary_enabled(path.clone(), false).set_column_encoding(path, encoding);
+        }
     }
     Ok(builder.build())
 }
