@@ -254,8 +254,15 @@ impl Diagnosis {
     pub fn observe_late(&mut self, record: &Record) {
         self.late_records += 1;
         let class = (record.target.kind() == Kind::GetPage).then_some(Class::Unproven);
-        let nowhere =
-            Observation { class, cache: None, relation: None, connection: 0, connection_id: 0, asked_ago: None };
+        let nowhere = Observation {
+            class,
+            cache: None,
+            relation: None,
+            connection: 0,
+            connection_id: 0,
+            asked_ago: None,
+            reused_after_ns: None,
+        };
         self.refetch.count_late(class);
         self.count(record, &nowhere);
         self.backends.others.observe(record, class, record.request_lsn == Lsn::MAX);

@@ -24,6 +24,18 @@ pub const MAX_MAPS: usize = 32;
 /// Depths by powers of two: 1, 2 to 3, 4 to 7, and so on to the largest u32.
 pub const DEPTH_BINS: usize = 32;
 
+/// Times between requests for a page, by powers of two. The first bin holds all below 2^11 ns, some 2 µs: requests of one
+/// packet have the same time.
+pub const REUSE_TIME_BINS: usize = (u64::BITS - FIRST_REUSE_POWER) as usize;
+
+/// The first bin begins at 2^10 ns, as far as a chart is concerned.
+const FIRST_REUSE_POWER: u32 = 10;
+
+/// Where a bin of times between requests begins.
+pub fn reuse_time_begin_ns(bin: usize) -> u64 {
+    u32::try_from(bin).ok().and_then(|bin| 1u64.checked_shl(FIRST_REUSE_POWER.saturating_add(bin))).unwrap_or(u64::MAX)
+}
+
 /// Points of the popularity curve at most: four an octave of ranks, which look like a line.
 const POINTS_PER_OCTAVE: u32 = 4;
 
@@ -105,6 +117,7 @@ pub(crate) struct Collector {
     unmapped: u64,
     latency: Grid,
     depth: [u64; DEPTH_BINS],
+    reuse_time: [[u64; Layer::ALL.len()]; REUSE_TIME_BINS],
 }
 
 impl Collector {
@@ -115,6 +128,7 @@ impl Collector {
             unmapped: 0,
             latency: Grid::new(LATENCY_BINS, 1),
             depth: [0; DEPTH_BINS],
+            reuse_time: [[0; Layer::ALL.len()]; REUSE_TIME_BINS],
         }
     }
 
@@ -134,6 +148,12 @@ impl Collector {
         }
         let Target::GetPage { blkno, .. } = record.target else { return };
         let layer = Layer::of(observation.class.unwrap_or(Class::Unproven));
+        if let Some(bin) =
+            observation.reused_after_ns.map(|ns| ns.max(1 << FIRST_REUSE_POWER).ilog2() - FIRST_REUSE_POWER)
+        {
+            let count = self.reuse_time.get_mut(bin as usize).and_then(|layers| layers.get_mut(layer as usize));
+            count.into_iter().for_each(|count| *count += 1);
+        }
         match observation.relation.and_then(|relation| self.map_of(relation)) {
             Some(map) => map.observe(column, blkno, layer),
             None => self.unmapped += 1,
@@ -182,6 +202,7 @@ impl Collector {
             unmapped: self.unmapped,
             latency: self.latency.clone(),
             depth: self.depth,
+            reuse_time: self.reuse_time,
             popularity: popularity(requests),
         }
     }
@@ -224,6 +245,9 @@ pub struct Pictures {
     pub latency: Grid,
     /// Requests by how many were in flight, at place n from 2^n on.
     pub depth: [u64; DEPTH_BINS],
+    /// GetPage of followed pages by how long before the same compute had fetched the same; bins begin at
+    /// [`reuse_time_begin_ns`], and have a count for each of [`Layer::ALL`].
+    pub reuse_time: [[u64; Layer::ALL.len()]; REUSE_TIME_BINS],
     /// How often the pages were asked for, from the most popular to the least.
     pub popularity: Vec<PopularityPoint>,
 }
@@ -257,7 +281,15 @@ mod tests {
     }
 
     fn seen(relation: Option<usize>, class: Class) -> Observation {
-        Observation { class: Some(class), cache: None, relation, connection: 0, connection_id: 0, asked_ago: None }
+        Observation {
+            class: Some(class),
+            cache: None,
+            relation,
+            connection: 0,
+            connection_id: 0,
+            asked_ago: None,
+            reused_after_ns: (class != Class::First).then_some(1500),
+        }
     }
 
     #[test]
@@ -277,6 +309,8 @@ mod tests {
         assert_eq!((map.requests, map.relation.as_str(), map.blocks_per_row), (4001, "3", 1 << 26));
         assert_eq!(pictures.latency.cells().map(|(_, layers)| layers[0]).sum::<u32>(), 4001);
         assert_eq!(pictures.depth[2], 4001);
+        assert_eq!(pictures.reuse_time[0], [0, 3000, 0, 0, 1, 0]);
+        assert_eq!(pictures.reuse_time.iter().flatten().sum::<u64>(), 3001);
     }
 
     #[test]

@@ -115,11 +115,19 @@ impl Latest {
         self.flags & UNSEEN != 0
     }
 
+    /// When it was fetched last in this epoch; where no fetch was seen, when it was asked for.
+    pub(super) fn last_time(&self) -> Option<Timestamp> {
+        (self.flags & (FETCHED | UNSEEN) != 0).then_some(Timestamp(self.time))
+    }
+
     /// Takes the next request for it.
     pub(super) fn observe(&mut self, record: &Record, reached: Option<Lsn>) {
         if is_fetch(record) {
             self.store(&Fetch::of(record, reached));
         } else if record.status != Status::Error {
+            if self.flags & FETCHED == 0 {
+                self.time = record.time.0;
+            }
             self.flags |= UNSEEN;
         }
     }
@@ -268,14 +276,16 @@ mod tests {
     fn an_unseen_answer_is_remembered_and_an_error_is_not() {
         let mut latest = Latest::new(page(1), 0);
         latest.observe(&Record { status: Status::Error, ..samples::getpage() }, None);
-        assert!(!latest.may_have_been_fetched() && latest.fetch(true).is_none());
+        assert!(!latest.may_have_been_fetched() && latest.fetch(true).is_none() && latest.last_time().is_none());
         latest.observe(&samples::unanswered(), None);
         assert!(latest.may_have_been_fetched() && latest.fetch(true).is_none());
-        latest.observe(&samples::getpage(), None);
+        assert_eq!(latest.last_time(), Some(samples::unanswered().time));
+        let fetch = Record { time: Timestamp(5), ..samples::getpage() };
+        latest.observe(&fetch, None);
         latest.observe(&samples::unanswered(), None);
-        assert!(latest.fetch(true).is_some());
+        assert!(latest.fetch(true).is_some() && latest.last_time() == Some(fetch.time));
         latest.begin_epoch(1);
-        assert!(!latest.may_have_been_fetched() && latest.fetch(true).is_none());
+        assert!(!latest.may_have_been_fetched() && latest.fetch(true).is_none() && latest.last_time().is_none());
     }
 
     #[test]

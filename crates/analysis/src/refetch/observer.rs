@@ -61,6 +61,9 @@ pub struct Observation {
     pub connection_id: u32,
     /// So many requests of this connection ago it asked for the same page, if that was the latest request for it.
     pub asked_ago: Option<u32>,
+    /// How long before, in this epoch, the same cache had fetched the page, or asked for it where no fetch was seen; only of
+    /// pages that are followed.
+    pub reused_after_ns: Option<u64>,
 }
 
 /// GetPage that were not compared with earlier ones, by the bound that was reached. They are all unproven.
@@ -142,31 +145,31 @@ impl Refetch {
             connection,
             connection_id,
             asked_ago: None,
+            reused_after_ns: None,
         };
         if let Target::GetPage { blkno, .. } = record.target {
             let page = cache.zip(relation).map(|(cache, relation)| PageOf { cache: cache.0, relation, blkno });
-            let (class, asked_ago) = self.getpage(record, page, (connection_id, ordinal, before));
+            let class = self.getpage((record, page), (connection_id, ordinal, before), &mut observation);
             observation.class = Some(class);
-            observation.asked_ago = asked_ago;
             self.counts.add(class, record.request_lsn == Lsn::MAX);
         }
         observation
     }
 
-    /// The class of a GetPage, and how many requests ago the same connection asked for its page.
+    /// The class of a GetPage. Tells also how far it is from the request for its page before.
     fn getpage(
         &mut self,
-        record: &Record,
-        page: Option<PageOf>,
+        (record, page): (&Record, Option<PageOf>),
         (connection_id, ordinal, before): (u32, u32, Before),
-    ) -> (Class, Option<u32>) {
+        observation: &mut Observation,
+    ) -> Class {
         let Some(page) = page else {
             let beyond_caches = self.caches.len() >= self.limits.caches;
             let reason = if beyond_caches { &mut self.uncounted.caches } else { &mut self.uncounted.relations };
             *reason += 1;
-            return (Class::Unproven, None);
+            return Class::Unproven;
         };
-        let Some(cache) = self.caches.get(page.cache as usize) else { return (Class::Unproven, None) };
+        let Some(cache) = self.caches.get(page.cache as usize) else { return Class::Unproven };
         let relations = &self.relations;
         let target_at = |page: PageOf| {
             let rel = relations.get(page.relation as usize)?.rel;
@@ -174,7 +177,7 @@ impl Refetch {
         };
         let Some(latest) = self.latest.of(page, cache.epoch_ordinal, target_at) else {
             self.uncounted.keys += 1;
-            return (Class::Unproven, None);
+            return Class::Unproven;
         };
         if latest.epoch_ordinal != cache.epoch_ordinal {
             latest.begin_epoch(cache.epoch_ordinal);
@@ -190,12 +193,13 @@ impl Refetch {
             None => Class::First,
         };
         self.uncounted.owner += u64::from(cache.owner.is_none());
-        let asked_ago = (latest.asked_by == connection_id).then(|| ordinal.saturating_sub(latest.asked_at));
+        observation.asked_ago = (latest.asked_by == connection_id).then(|| ordinal.saturating_sub(latest.asked_at));
+        observation.reused_after_ns = latest.last_time().and_then(|last| record.time.since(last));
         latest.observe(record, before.reached);
         latest.requests = latest.requests.saturating_add(1);
         latest.redundant = latest.redundant.saturating_add(u32::from(class.is_redundant()));
         (latest.asked_by, latest.asked_at) = (connection_id, ordinal);
-        (class, asked_ago)
+        class
     }
 
     /// The cache that a connection's request is for, made where there is room for one more.

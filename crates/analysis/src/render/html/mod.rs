@@ -4,6 +4,9 @@
 
 mod charts;
 mod heat;
+mod lines;
+mod miss_ratio;
+mod reuse;
 mod stacked;
 mod svg;
 
@@ -86,6 +89,8 @@ fn findings(report: &Report, page: &mut String) {
 /// All charts, in the order in which they are read.
 fn figures(report: &Report, pictures: &Pictures) -> Vec<Figure> {
     let mut figures = vec![stacked::rate(report), stacked::relations(report)];
+    figures.extend(miss_ratio::figures(report));
+    figures.push(reuse::working_set(report));
     if pictures.maps.is_empty() {
         figures.push(heat::no_map());
     }
@@ -94,6 +99,8 @@ fn figures(report: &Report, pictures: &Pictures) -> Vec<Figure> {
     let maps = pictures.maps.iter().take(MAPS_DRAWN).enumerate();
     figures.extend(maps.map(|(place, map)| heat::blocks((place, map), pictures, layers)));
     figures.push(charts::popularity(report, pictures));
+    figures.push(reuse::distance(report));
+    figures.push(reuse::times(report, pictures));
     figures.push(heat::latency(pictures));
     figures.push(charts::latency_share(pictures));
     figures.push(charts::wait_and_service(report));
@@ -121,7 +128,7 @@ mod tests {
     fn charts_without_data_say_why() {
         let diagnosis = Diagnosis::with_pictures(Limits::CAPTURE);
         let page = diagnosis_html(&diagnosis.report(InputFacts::default()), &diagnosis.pictures().unwrap());
-        assert_eq!(page.matches("<figure ").count(), 8);
-        assert_eq!(page.matches("<p class=none>").count(), 8, "{page}");
+        assert_eq!(page.matches("<figure ").count(), 12);
+        assert_eq!(page.matches("<p class=none>").count(), 12, "{page}");
     }
 }

@@ -42,7 +42,7 @@ fn titled(what: &str, by_class: &str, report: &Report) -> String {
 }
 
 /// `first 12, redundant 30`.
-fn listed(counts: &[u64; Layer::ALL.len()], report: &Report) -> String {
+pub(super) fn listed(counts: &[u64; Layer::ALL.len()], report: &Report) -> String {
     if report.refetch.is_none() {
         return String::new();
     }

@@ -52,7 +52,7 @@ impl Plot {
         let (top, bottom) = (self.top, self.bottom());
         let label = Escaped(label);
         // A label in the middle of the last line would leave the chart.
-        let anchor = if x > self.right() - 40.0 { " class=e" } else { "" };
+        let anchor = if x > self.right() - 20.0 { " class=e" } else { "" };
         format!(
             "<path class=grid d=\"M{x:.1} {top:.1}V{bottom:.1}\"/><text{anchor} x={x:.1} y={:.1}>{label}</text>\n",
             bottom + 18.0
