@@ -17,7 +17,8 @@ use crate::summary::Ledger;
 
 impl Diagnosis {
     /// What there is to say, together with what the input says of itself.
-    pub fn report(&self, facts: InputFacts) -> Report {
+    pub fn report(&mut self, facts: InputFacts) -> Report {
+        self.reuse.settle();
         let says_who = facts.origin == Origin::Traces;
         let unique = UniqueKeys::of(self.refetch.keys().map(|key| (key.relation, key.blkno)));
         let (access, duplicates) = self.access.report(self.connections.iter().map(|connection| &connection.scans));

@@ -26,6 +26,7 @@ mod shard_findings;
 mod tallies;
 
 use std::collections::HashMap;
+use std::io;
 
 use foldhash::fast::RandomState;
 use record::{Kind, Lsn, Record, Status, Target, TenantId, Timestamp};
@@ -213,6 +214,15 @@ impl Diagnosis {
         Self { pictures: Some(Box::new(Collector::new())), ..Self::new(limits) }
     }
 
+    /// Counts what the curves rest on with a thread of its own: of two processors both have work.
+    ///
+    /// # Errors
+    ///
+    /// The system has no thread to give.
+    pub fn count_curves_apart(&mut self) -> io::Result<()> {
+        self.reuse.count_apart()
+    }
+
     /// The capture lost something between these two moments. Only what is observed afterwards heeds it.
     pub fn lost(&mut self, from: Timestamp, until: Timestamp) {
         self.refetch.lost(from, until);
@@ -231,6 +241,11 @@ impl Diagnosis {
     /// Takes a record of a wanted tenant that is left out of all else: only what is said of shards rests on it.
     pub fn observe_left_out(&mut self, record: &Record) {
         self.shards.observe(record);
+    }
+
+    /// Prepares for records that come next, a thousand or so; it changes no result, and spares much waiting for memory.
+    pub fn expect(&self, next: &[Record]) {
+        self.refetch.fetch(next);
     }
 
     /// Takes the next record in the order of (`time`, `client`, `server`, `seq`).

@@ -173,16 +173,26 @@ impl Connections {
         self.slots.get_mut(place)
     }
 
+    /// The cache that a record's connection asks, where it has asked it before.
+    pub(super) fn cache_asked(&self, record: &Record) -> Option<CacheId> {
+        let Record { client, server, owner, .. } = *record;
+        let connection = self.find(&Ends { client, server, owner }).and_then(|place| self.slots.get(place))?;
+        *connection.caches.get(usize::from(record.request_lsn == Lsn::MAX))?
+    }
+
+    fn find(&self, ends: &Ends) -> Option<usize> {
+        let is_it = |place: &u32| self.slots.get(*place as usize).is_some_and(|connection| connection.ends == *ends);
+        self.places.find(self.hasher.hash_one(ends), is_it).map(|&place| place as usize)
+    }
+
     fn place_of(&mut self, ends: Ends, record: &Record) -> usize {
         if self.slots.get(self.last).is_some_and(|connection| connection.ends == ends) {
             return self.last;
         }
-        let hash = self.hasher.hash_one(ends);
-        let slots = &self.slots;
-        let is_it = |place: &u32| slots.get(*place as usize).is_some_and(|connection| connection.ends == ends);
-        if let Some(&place) = self.places.find(hash, is_it) {
-            return place as usize;
+        if let Some(place) = self.find(&ends) {
+            return place;
         }
+        let hash = self.hasher.hash_one(ends);
         let connection = Connection::new(ends, self.next_id, record);
         self.next_id = self.next_id.wrapping_add(1);
         let place = if self.slots.len() < self.limit {

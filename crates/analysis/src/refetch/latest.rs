@@ -178,6 +178,11 @@ impl LatestFetches {
         Self { limit, pages: HashTable::new(), hasher: RandomState::default(), halvings: 0 }
     }
 
+    /// Brings what is remembered of a page into the processor's caches.
+    pub(super) fn fetch(&self, page: PageOf) {
+        std::hint::black_box(self.pages.find(self.hasher.hash_one(page.packed()), |latest| latest.page == page));
+    }
+
     /// What is remembered of a page, made where it is new; `None` where it is not followed. `target_at` tells what a page's
     /// relation place and block stand for.
     pub(super) fn of(

@@ -128,6 +128,20 @@ impl Refetch {
         self.losses.add(from, until);
     }
 
+    /// Brings what is known of the pages of records that come next into the processor's caches, for all of them at once: one
+    /// after the other they would wait for memory most of the time. Changes nothing.
+    pub(crate) fn fetch(&self, next: &[Record]) {
+        for record in next {
+            let Target::GetPage { rel, blkno } = record.target else { continue };
+            let relation = Relation { owner: record.owner, rel };
+            let last = self.last_relation.filter(|(last, _)| *last == relation).map(|(_, place)| place);
+            let relation = last.or_else(|| self.relation_of.get(&relation).copied());
+            let page = self.connections.cache_asked(record).zip(relation);
+            page.into_iter()
+                .for_each(|(cache, relation)| self.latest.fetch(PageOf { cache: cache.0, relation, blkno }));
+        }
+    }
+
     /// Takes the next record in the order of (`time`, `client`, `server`, `seq`).
     pub fn observe(&mut self, record: &Record) -> Observation {
         let (connection, before) = self.connections.observe(record);

@@ -9,6 +9,8 @@
 //! answers it if it holds so many. It is exact up to a bound of different keys, and from there on taken from a sample by
 //! key (Waldspurger et al., *Efficient MRC Construction with SHARDS*, FAST '15). `docs/diagnosis.md` says what the figures mean.
 
+mod apart;
+mod caches;
 mod curve;
 mod grid;
 mod recency;
@@ -18,9 +20,8 @@ mod stack;
 mod tests;
 mod working_set;
 
-use std::collections::{HashMap, HashSet};
+use std::io;
 
-use foldhash::fast::RandomState;
 use record::{Kind, Record, Status, Target, Timestamp};
 
 pub use curve::{CacheName, CurvePoint, Granularity, Method, MissRatioCurve};
@@ -28,8 +29,8 @@ pub use grid::MOST_POINTS;
 pub use sizing::{CacheSizing, TARGET_HIT_RATIOS, sizing};
 pub use working_set::{MOST_WINDOWS, WINDOWS_S, WindowPoint, WindowReport};
 
-use curve::curve;
-use stack::Stack;
+use apart::Apart;
+use caches::Caches;
 use working_set::seconds_of;
 
 use crate::refetch::{Cache, Observation};
@@ -73,53 +74,44 @@ pub struct WorkingSetReport {
     pub windows: Vec<WindowReport>,
 }
 
-/// The pages and the chunks of one stream of requests.
-#[derive(Debug, Clone)]
-struct Stacks {
-    pages: Stack,
-    chunks: Stack,
-}
+/// So many requests are counted at once: what is known of their pages, some 100 KiB, fits into a processor's second cache.
+const BATCH: usize = 256;
 
-impl Stacks {
-    fn new(most_pages: usize) -> Self {
-        Self { pages: Stack::new(most_pages), chunks: Stack::new(most_pages) }
-    }
-
-    fn observe(&mut self, (page, chunk): (u64, u64), now_s: u32) {
-        self.pages.observe(page, now_s);
-        self.chunks.observe(chunk, now_s);
-    }
-}
-
-/// One compute's own.
-#[derive(Debug)]
-struct Own {
-    epoch: Option<Timestamp>,
-    stacks: Stacks,
+/// A request that a cache could have answered.
+#[derive(Debug, Clone, Copy)]
+struct Reference {
+    /// The cache's place and its last start; `None` where the input does not tell who asked.
+    cache: Option<(usize, Option<Timestamp>)>,
+    /// Relation and block.
+    page: u64,
+    /// Relation and chunk.
+    chunk: u64,
+    now_s: u32,
 }
 
 /// Takes requests in order, and ends in curves.
 #[derive(Debug)]
 pub(crate) struct Reuse {
     limits: Limits,
-    all: Stacks,
-    /// The only compute so far, and its start: `all` is its own, too.
-    only: Option<(usize, Option<Timestamp>)>,
-    /// Of each cache by its place, from the second compute or the first restart on.
-    own: HashMap<usize, Own, RandomState>,
-    /// The caches for which there was no room.
-    left_out: HashSet<usize, RandomState>,
+    /// Not counted yet.
+    waiting: Vec<Reference>,
+    caches: Caches,
+    /// The thread that has the caches meanwhile.
+    apart: Option<Apart>,
 }
 
 impl Reuse {
     pub(crate) fn new(limits: Limits) -> Self {
-        Self {
-            limits: Limits { chunk_blocks: limits.chunk_blocks.max(1), ..limits },
-            all: Stacks::new(limits.pages),
-            only: None,
-            own: HashMap::default(),
-            left_out: HashSet::default(),
-        }
+        let limits = Limits { chunk_blocks: limits.chunk_blocks.max(1), ..limits };
+        Self { limits, waiting: Vec::with_capacity(BATCH), caches: Caches::new(limits), apart: None }
+    }
+
+    /// What is taken from now on is counted on a thread of its own, until [`Self::settle`].
+    pub(crate) fn count_apart(&mut self) -> io::Result<()> {
+        self.settle();
+        let caches = std::mem::replace(&mut self.caches, Caches::new(self.limits));
+        self.apart = Some(Apart::start(caches)?);
+        Ok(())
     }
 
     /// Takes the next record in order. `caches` are all that its observation may name.
@@ -136,97 +128,51 @@ impl Reuse {
         }
         let relation = (relation as u64) << u32::BITS;
         let chunk = blkno.checked_div(self.limits.chunk_blocks).unwrap_or(blkno);
-        let keys = (relation | u64::from(blkno), relation | u64::from(chunk));
-        let now_s = seconds_of(record.time);
-        if let Some((place, cache)) = owned {
-            self.split_if_told_apart(place, cache.epoch);
-            self.observe_own((place, cache.epoch), keys, now_s);
+        self.waiting.push(Reference {
+            cache: owned.map(|(place, cache)| (place, cache.epoch)),
+            page: relation | u64::from(blkno),
+            chunk: relation | u64::from(chunk),
+            now_s: seconds_of(record.time),
+        });
+        if self.waiting.len() >= BATCH {
+            self.hand_over();
         }
-        self.all.observe(keys, now_s);
     }
 
-    /// One compute's curve is that of all, until there are two, or its cache is emptied.
-    fn split_if_told_apart(&mut self, place: usize, epoch: Option<Timestamp>) {
-        let only = *self.only.get_or_insert((place, epoch));
-        if !self.own.is_empty() || only == (place, epoch) {
-            return;
+    /// Counts the requests that wait, or has them counted.
+    fn hand_over(&mut self) {
+        match &self.apart {
+            Some(apart) => self.waiting = apart.count(std::mem::take(&mut self.waiting)),
+            None => {
+                self.caches.count(&self.waiting);
+                self.waiting.clear();
+            }
         }
-        let mut stacks = self.all.clone();
-        stacks.pages.limit(self.limits.pages_of_cache);
-        stacks.chunks.limit(self.limits.pages_of_cache);
-        self.own.insert(only.0, Own { epoch: only.1, stacks });
     }
 
-    fn observe_own(&mut self, (place, epoch): (usize, Option<Timestamp>), keys: (u64, u64), now_s: u32) {
-        if self.own.is_empty() {
-            return;
+    /// Counts all that was taken, and ends the thread.
+    pub(crate) fn settle(&mut self) {
+        self.hand_over();
+        if let Some(apart) = self.apart.take() {
+            self.caches = apart.join();
         }
-        let has_room = self.own.len() < self.limits.caches;
-        if !has_room && !self.own.contains_key(&place) {
-            self.left_out.insert(place);
-            return;
-        }
-        let new = || Own { epoch, stacks: Stacks::new(self.limits.pages_of_cache) };
-        let own = self.own.entry(place).or_insert_with(new);
-        if own.epoch != epoch {
-            own.epoch = epoch;
-            own.stacks.pages.clear();
-            own.stacks.chunks.clear();
-        }
-        own.stacks.observe(keys, now_s);
     }
 
-    /// The curves: of all together first, then of each cache, most requests first; of pages, then of chunks.
+    /// The curves of what was counted: of all together first, then of each cache, most requests first; of pages, then of
+    /// chunks.
     pub(crate) fn curves(&self, caches: &[Cache], captured_one_in: u64) -> Vec<MissRatioCurve> {
-        let captured_one_in = captured_one_in.max(1);
-        let of = |(name, stacks): (Option<CacheName>, &Stacks)| {
-            let pages = curve(&stacks.pages, name.clone(), 1, captured_one_in);
-            // A chunk is asked for whenever any of its pages is: which ones a sample of pages does not tell.
-            let has_chunks = captured_one_in == 1 && self.limits.chunk_blocks > 1;
-            let chunks = has_chunks.then(|| curve(&stacks.chunks, name, self.limits.chunk_blocks, 1));
-            std::iter::once(pages).chain(chunks)
-        };
-        self.named(caches).into_iter().flat_map(of).collect()
+        self.caches.curves(caches, captured_one_in)
     }
 
     /// The working sets, in the same order.
     pub(crate) fn working_sets(&self, caches: &[Cache], captured_one_in: u64) -> Vec<WorkingSetReport> {
-        let captured_one_in = captured_one_in.max(1);
-        let of = |(cache, stacks): (Option<CacheName>, &Stacks)| {
-            let keys_each = stacks.pages.keys_each().saturating_mul(captured_one_in);
-            let windows = stacks.pages.working_set().report(captured_one_in);
-            WorkingSetReport { cache, sampling_rate: 1.0 / keys_each as f64, windows }
-        };
-        self.named(caches).into_iter().map(of).collect()
+        self.caches.working_sets(caches, captured_one_in)
     }
 
     /// Computes that have no curve of their own.
     pub(crate) fn left_out(&self) -> u64 {
-        self.left_out.len() as u64
+        self.caches.left_out()
     }
-
-    fn named(&self, caches: &[Cache]) -> Vec<(Option<CacheName>, &Stacks)> {
-        if self.all.pages.requests() == 0 {
-            return Vec::new();
-        }
-        let of_one = self.only.filter(|_| self.own.is_empty()).map(|(place, _)| (place, &self.all));
-        let own = self.own.iter().map(|(&place, own)| (place, &own.stacks)).chain(of_one);
-        let mut own: Vec<_> = own.filter_map(|(place, stacks)| Some((name(caches.get(place)?)?, stacks))).collect();
-        own.sort_by(|(a, of_a), (b, of_b)| of_b.pages.requests().cmp(&of_a.pages.requests()).then_with(|| a.cmp(b)));
-        let all = std::iter::once((None, &self.all));
-        all.chain(own.into_iter().map(|(name, stacks)| (Some(name), stacks))).collect()
-    }
-}
-
-/// A cache's name; `None` where its owner is not known.
-fn name(cache: &Cache) -> Option<CacheName> {
-    let owner = cache.owner?;
-    Some(CacheName {
-        tenant: owner.tenant.to_string(),
-        timeline: owner.timeline.to_string(),
-        client: cache.client.to_string(),
-        primary: cache.is_primary,
-    })
 }
 
 /// Whether it is a request that a cache could have answered: one that brought a page. An error brought none, of one without

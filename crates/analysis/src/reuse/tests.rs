@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 
 use record::{Record, RelTag, Status, Target, Timestamp};
 
+use super::curve::curve;
+use super::stack::Stack;
 use super::*;
 use crate::diagnosis::{Diagnosis, InputFacts, Limits as DiagnosisLimits, Report};
 use crate::render::samples;

@@ -135,18 +135,21 @@ fn feed_traces(
     let wanted = RawFilter { owner: raw_filter.clone(), ..RawFilter::default() };
     let filter = Filter::from_raw(&wanted, !raw_filter.names_owner());
     let mut left_out = 0u64;
-    read_ahead(OrderedRecords::open(files)?, |mut record| {
-        owners.join(&mut record);
-        if clocks_disagree {
-            forget_times(&mut record);
-        }
-        progress.step();
-        match filter.verdict(&record) {
-            Verdict::Keep => diagnosis.observe(&record),
-            Verdict::Filtered | Verdict::SampledOut | Verdict::Unattributed => {
-                left_out = left_out.saturating_add(1);
-                if filter.wants_tenant_of(&record) {
-                    diagnosis.observe_left_out(&record);
+    read_ahead(OrderedRecords::open(files)?, |mut batch| {
+        diagnosis.expect(&batch);
+        for record in &mut batch {
+            owners.join(record);
+            if clocks_disagree {
+                forget_times(record);
+            }
+            progress.step();
+            match filter.verdict(record) {
+                Verdict::Keep => diagnosis.observe(record),
+                Verdict::Filtered | Verdict::SampledOut | Verdict::Unattributed => {
+                    left_out = left_out.saturating_add(1);
+                    if filter.wants_tenant_of(record) {
+                        diagnosis.observe_left_out(record);
+                    }
                 }
             }
         }
@@ -163,13 +166,13 @@ pub(crate) fn forget_times(record: &mut Record) {
 }
 
 /// Hands on all records in order, while a thread of its own reads ahead: merging takes about as long as diagnosing.
-fn read_ahead(records: OrderedRecords, mut take: impl FnMut(Record)) -> Result<(), TraceError> {
+fn read_ahead(records: OrderedRecords, mut take: impl FnMut(Vec<Record>)) -> Result<(), TraceError> {
     std::thread::scope(|scope| {
         let (to_take, batches) = sync_channel(MOST_BATCHES);
         scope.spawn(move || read_batches(records, &to_take));
         // Where a batch failed the receiver is dropped, and the reader ends with its next one.
         for batch in batches {
-            batch?.into_iter().for_each(&mut take);
+            take(batch?);
         }
         Ok(())
     })

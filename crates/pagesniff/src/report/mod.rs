@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use analysis::diagnosis::{Comparison, Diagnosis, Limits, Report};
 use analysis::pictures::Pictures;
 use analysis::render::{comparison_json, comparison_text, diagnosis_html, diagnosis_json, diagnosis_text};
+use anyhow::anyhow;
 
 pub(crate) use circumstances::UNPROVEN_LATENCIES;
 pub use flags::{RawCacheSizing, RawCompare, RawReport, RawReportOutput};
@@ -74,6 +75,7 @@ fn diagnose(
     limits.reuse.chunk_blocks = wanted.cache.chunk_blocks;
     // What charts need costs time, and is collected only for a page.
     let mut diagnosis = if wanted.charts { Diagnosis::with_pictures(limits) } else { Diagnosis::new(limits) };
+    diagnosis.count_curves_apart().map_err(|error| anyhow!("cannot start a thread: {error}"))?;
     let mut progress = ReportProgress::new(!wanted.quiet, input.records());
     let mut facts = input.feed(&mut diagnosis, &mut progress)?;
     facts.cache_now_bytes = wanted.cache.cache_now.map(|size| size.0);

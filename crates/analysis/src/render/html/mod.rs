@@ -118,7 +118,7 @@ mod tests {
         let hostile = "</script><img src=x onerror=\"alert('&')\">";
         let expected = "&lt;/script&gt;&lt;img src=x onerror=&quot;alert(&#39;&amp;&#39;)&quot;&gt;";
         assert_eq!(Escaped(hostile).to_string(), expected);
-        let diagnosis = Diagnosis::with_pictures(Limits::CAPTURE);
+        let mut diagnosis = Diagnosis::with_pictures(Limits::CAPTURE);
         let facts = InputFacts { notes: vec![hostile.to_owned()], ..InputFacts::default() };
         let page = diagnosis_html(&diagnosis.report(facts), &diagnosis.pictures().unwrap());
         assert!(page.contains(expected) && !page.contains("<img"));
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn charts_without_data_say_why() {
-        let diagnosis = Diagnosis::with_pictures(Limits::CAPTURE);
+        let mut diagnosis = Diagnosis::with_pictures(Limits::CAPTURE);
         let page = diagnosis_html(&diagnosis.report(InputFacts::default()), &diagnosis.pictures().unwrap());
         assert_eq!(page.matches("<figure ").count(), 12);
         assert_eq!(page.matches("<p class=none>").count(), 12, "{page}");
