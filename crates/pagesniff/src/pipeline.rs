@@ -123,7 +123,7 @@ impl Pipeline {
             records.flush();
         }
         if let Some(recorder) = &mut self.outputs.recorder {
-            recorder.idle(now);
+            recorder.feed.idle(now);
         }
     }
 
@@ -135,7 +135,7 @@ impl Pipeline {
         }
         let losses = losses();
         if let Some(recorder) = recorder {
-            recorder.capture_losses(&losses);
+            recorder.feed.capture_losses(&losses);
         }
         if let Some(findings) = findings {
             findings.capture_losses(&losses, self.now);
@@ -146,7 +146,7 @@ impl Pipeline {
     #[inline]
     pub fn has_failed(&self) -> bool {
         self.outputs.records.as_ref().is_some_and(|records| records.error().is_some())
-            || self.outputs.recorder.as_ref().is_some_and(Recorder::has_failed)
+            || self.outputs.recorder.as_ref().is_some_and(|recorder| recorder.thread.has_failed())
     }
 
     /// How many records were kept so far, by the filters.
@@ -172,7 +172,7 @@ impl Pipeline {
         if let Some(records) = &mut records {
             records.flush();
         }
-        let queue_dropped = recorder.as_ref().map_or(0, Recorder::queue_dropped);
+        let queue_dropped = recorder.as_ref().map_or(0, |recorder| recorder.feed.queue_dropped());
         let recorded = recorder.map(Recorder::finish);
         match &recorded {
             // A record that is in a trace is kept, whatever became of it elsewhere.
@@ -219,7 +219,7 @@ impl decode::Sink for Pipeline {
         let recorder = &mut self.outputs.recorder;
         self.attributor.identified(connection, |earlier| {
             if let Some(recorder) = recorder {
-                recorder.attribute(earlier);
+                recorder.feed.attribute(earlier);
             }
         });
     }
@@ -243,7 +243,7 @@ impl Pipeline {
                     records.record(record);
                 }
                 if let Some(recorder) = &mut self.outputs.recorder {
-                    recorder.record(record, self.now);
+                    recorder.feed.record(record, self.now);
                 }
                 return;
             }
@@ -256,7 +256,7 @@ impl Pipeline {
         };
         *count += 1;
         if let Some(recorder) = &mut self.outputs.recorder {
-            recorder.lose(record.owner, reason);
+            recorder.feed.lose(record.owner, reason);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What crosses from one thread to the other at a time.
 
 use std::collections::HashMap;
+use std::sync::mpsc::SyncSender;
 
 use record::{Record, TenantTimeline, Timestamp};
 use trace::{ConnectionOwner, Counter, Ledger};
@@ -25,18 +26,31 @@ pub(super) struct Batch {
     pub(super) capture_losses: Option<Ledger>,
     /// When it was handed over.
     pub(super) handed_over_at: Timestamp,
+    /// Which feed it belongs to.
+    pub(super) feed: usize,
+    /// Where it returns to when it is written.
+    home: SyncSender<Batch>,
 }
 
 impl Batch {
-    /// An empty one.
-    pub(super) fn new() -> Self {
+    /// An empty one of that feed, which takes it back through `home`.
+    pub(super) fn new(feed: usize, home: SyncSender<Self>) -> Self {
         Self {
             records: Vec::with_capacity(BATCH_RECORDS),
             losses: HashMap::default(),
             attributions: Vec::new(),
             capture_losses: None,
             handed_over_at: Timestamp(0),
+            feed,
+            home,
         }
+    }
+
+    /// Empties it and gives it back to its feed, where that is still there.
+    pub(super) fn return_home(mut self) {
+        self.clear();
+        let home = self.home.clone();
+        let _ = home.try_send(self);
     }
 
     /// How many records it holds.
@@ -101,7 +115,7 @@ impl Batch {
     }
 
     /// Empties it, to be filled again.
-    pub(super) fn clear(&mut self) {
+    fn clear(&mut self) {
         self.records.clear();
         self.losses.clear();
         self.attributions.clear();

@@ -15,10 +15,17 @@ use super::batch::Batch;
 /// How late a flush or a rotation may be on a silent interface.
 const TICK: Duration = Duration::from_millis(100);
 
-/// The thread's ends of the queues.
+/// What the thread is asked for.
+pub(super) enum Handed {
+    /// To write this.
+    Batch(Batch),
+    /// To write what it holds back, and to say when that is done.
+    Flush(SyncSender<()>),
+}
+
+/// The thread's end of the queue.
 pub(super) struct Queues {
-    pub(super) to_write: Receiver<Batch>,
-    pub(super) written: SyncSender<Batch>,
+    pub(super) to_write: Receiver<Handed>,
     /// Set when a trace could not be written.
     pub(super) failed: Arc<AtomicBool>,
 }
@@ -76,18 +83,23 @@ impl Faults {
 pub(super) fn run(mut writer: TraceWriter, clock: Clock, queues: Queues) -> Recorded {
     let mut faults = Faults::default();
     let mut now = Timestamp(0);
+    let mut capture_losses = CaptureLosses::default();
     loop {
         let received = match clock {
             Clock::Wall => queues.to_write.recv_timeout(TICK),
             Clock::Packets => queues.to_write.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         match received {
-            Ok(mut batch) => {
+            Ok(Handed::Batch(batch)) => {
                 now = if clock == Clock::Wall { wall_clock() } else { batch.handed_over_at };
-                write(&mut writer, &batch, (clock == Clock::Wall).then_some(now), &mut faults);
-                batch.clear();
-                // At the end of the run there is nobody to take it back.
-                let _ = queues.written.try_send(batch);
+                let losses = batch.capture_losses.map(|losses| capture_losses.sum_with(batch.feed, losses));
+                write(&mut writer, &batch, (clock == Clock::Wall).then_some(now), (losses, &mut faults));
+                batch.return_home();
+            }
+            Ok(Handed::Flush(done)) => {
+                now = if clock == Clock::Wall { wall_clock() } else { now };
+                faults.note(writer.flush(now));
+                let _ = done.try_send(());
             }
             Err(RecvTimeoutError::Timeout) => {
                 now = wall_clock();
@@ -102,8 +114,34 @@ pub(super) fn run(mut writer: TraceWriter, clock: Clock, queues: Queues) -> Reco
     close(writer, now, faults)
 }
 
+/// What each feed's capture has lost.
+#[derive(Debug, Default)]
+struct CaptureLosses {
+    of_feeds: Vec<Ledger>,
+}
+
+impl CaptureLosses {
+    /// What all have lost, now that one has lost so much.
+    fn sum_with(&mut self, feed: usize, losses: Ledger) -> Ledger {
+        if self.of_feeds.len() <= feed {
+            self.of_feeds.resize(feed.saturating_add(1), Ledger::default());
+        }
+        if let Some(known) = self.of_feeds.get_mut(feed) {
+            *known = losses;
+        }
+        let mut sum = Ledger::default();
+        self.of_feeds.iter().for_each(|losses| sum.merge(losses));
+        sum
+    }
+}
+
 /// Appends a batch, by the wall clock or by each record's own time.
-fn write(writer: &mut TraceWriter, batch: &Batch, wall: Option<Timestamp>, faults: &mut Faults) {
+fn write(
+    writer: &mut TraceWriter,
+    batch: &Batch,
+    wall: Option<Timestamp>,
+    (capture_losses, faults): (Option<Ledger>, &mut Faults),
+) {
     for (completed_at, record) in batch.records() {
         if faults.error.is_some() {
             writer.lose(record.owner, Counter::WriteFailed, 1);
@@ -116,7 +154,7 @@ fn write(writer: &mut TraceWriter, batch: &Batch, wall: Option<Timestamp>, fault
         }
     }
     // Behind the records: a trace that begins with one of them was there while this was lost.
-    if let Some(losses) = &batch.capture_losses {
+    if let Some(losses) = &capture_losses {
         writer.capture_losses(losses);
     }
     for &connection in batch.attributions() {
