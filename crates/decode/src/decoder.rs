@@ -11,6 +11,7 @@ use crate::flow::connection::{Connection, Effect};
 use crate::flow::half::Buffers;
 use crate::flow::table::{FlowTable, Place};
 use crate::packet::Packet;
+use crate::remembered::{OpenConnection, Remembered};
 use crate::session::World;
 use crate::sink::Sink;
 use crate::stats::Stats;
@@ -40,6 +41,7 @@ pub struct Decoder {
     table: FlowTable,
     buffers: Buffers,
     epochs: Epochs,
+    remembered: Remembered,
     stats: Stats,
     /// Connections that only time can bring on.
     armed: Vec<Place>,
@@ -57,6 +59,7 @@ impl Decoder {
             table: FlowTable::new(),
             buffers: Buffers::default(),
             epochs: Epochs::default(),
+            remembered: Remembered::default(),
             stats: Stats::default(),
             armed: Vec::new(),
             latest: Timestamp(0),
@@ -84,8 +87,13 @@ impl Decoder {
             known => known,
         };
         self.stats.segments = self.stats.segments.saturating_add(1);
-        let flow =
-            Flow { config: &self.config, table: &mut self.table, buffers: &mut self.buffers, armed: &mut self.armed };
+        let flow = Flow {
+            config: &self.config,
+            table: &mut self.table,
+            buffers: &mut self.buffers,
+            remembered: &mut self.remembered,
+            armed: &mut self.armed,
+        };
         let world = World { stats: &mut self.stats, epochs: &mut self.epochs, sink, now: packet.time };
         if flow.segment(known, &segment, world) == Some(Effect::Lasting) {
             self.keep_within_limit(packet.time, sink);
@@ -113,6 +121,17 @@ impl Decoder {
     /// What has been counted so far; the connections still open are in it after [`Self::finish`] only.
     pub fn stats(&self) -> &Stats {
         &self.stats
+    }
+
+    /// The pagestream connections as they stand, and those that [were told](Self::remember) and not heard of since.
+    pub fn connections(&self) -> impl Iterator<Item = OpenConnection> + '_ {
+        self.table.connections().filter_map(|open| open.open_pagestream(self.latest)).chain(self.remembered.iter())
+    }
+
+    /// Takes what an earlier decoder said of a connection. Its tenant is known when it is heard of again, where its sequence
+    /// numbers show that it is still the same one. For those that no packet was seen of.
+    pub fn remember(&mut self, connection: OpenConnection) {
+        self.remembered.insert(connection);
     }
 
     /// Bytes that the decoder's state takes at the moment, without IP fragments that wait for the rest of their datagrams.
@@ -167,6 +186,7 @@ impl Decoder {
                 entry.connection.expire(self.latest, &mut world);
             }
         }
+        self.remembered.expire(self.latest);
         while let Some(place) = self.table.silent_other(self.latest, FORGET_NS) {
             self.close(place, self.latest, sink);
         }
@@ -195,6 +215,7 @@ struct Flow<'a> {
     config: &'a Config,
     table: &'a mut FlowTable,
     buffers: &'a mut Buffers,
+    remembered: &'a mut Remembered,
     armed: &'a mut Vec<Place>,
 }
 
@@ -208,6 +229,9 @@ impl Flow<'_> {
             let mut connection = self.table.remove(place)?;
             connection.close(self.buffers, &mut world);
             found = None;
+        }
+        if found.is_none() && !self.remembered.is_empty() {
+            self.forget_where_over(segment);
         }
         let (place, side) = match found {
             Some(found) => found,
@@ -228,13 +252,36 @@ impl Flow<'_> {
         Some(effect)
     }
 
+    /// Forgets what was remembered of a connection that this segment ends, or begins anew.
+    fn forget_where_over(&mut self, segment: &Segment<'_>) {
+        let flags = segment.flags;
+        if flags.syn() || flags.fin() || flags.rst() {
+            let ends = self.ends(segment);
+            ends.into_iter().for_each(|ends| self.remembered.forget(ends));
+        }
+    }
+
+    /// The client's end and the server's.
+    fn ends(&self, segment: &Segment<'_>) -> Option<(SocketAddr, SocketAddr)> {
+        let (source, destination) = (address(segment.source), address(segment.destination));
+        match server_side(segment, &self.config.ports)? {
+            Side::Client => Some((destination, source)),
+            Side::Server => Some((source, destination)),
+        }
+    }
+
     /// Takes in a connection of which `first` is the first segment seen; gives the side that sent it.
     fn open(&mut self, first: &Segment<'_>, now: Timestamp) -> Option<(Place, Side)> {
         let (client, server) = match server_side(first, &self.config.ports)? {
             Side::Client => (first.destination, first.source),
             Side::Server => (first.source, first.destination),
         };
-        let connection = Connection::new(address(client), address(server), first, self.config);
+        let mut connection = Connection::new(address(client), address(server), first, self.config);
+        if !self.remembered.is_empty() {
+            let is_from_client = first.source == client;
+            let client_seq = if is_from_client { Some(first.seq) } else { first.flags.ack().then_some(first.ack) };
+            connection.session.remembered = self.remembered.take((address(client), address(server)), client_seq, now);
+        }
         let place = self.table.insert((client, server), connection, now)?;
         Some((place, self.table.entry_mut(place)?.side_of(first.source)))
     }

@@ -13,6 +13,7 @@ use crate::pagestream::request::ClientMessage;
 use crate::pgwire::command::Command;
 use crate::pgwire::frame::{Framing, Head};
 use crate::pgwire::startup::{Foreign, Opening};
+use crate::remembered::OpenConnection;
 use crate::sink::{Identified, Purpose, Sink};
 use crate::stats::Stats;
 
@@ -80,6 +81,8 @@ pub(crate) struct Session {
     pub(crate) is_ending: bool,
     /// The connection's opening was not seen.
     pub(crate) is_joined: bool,
+    /// What an earlier decoder told of it, until it is seen to be a pagestream.
+    pub(crate) remembered: Option<OpenConnection>,
     /// Before the start-up is done: what its first bytes look like.
     pub(crate) looks_like: Foreign,
     /// Whether any packet of the client was seen.
@@ -124,6 +127,7 @@ impl Session {
             unasked_answers: 0,
             is_ending: false,
             is_joined,
+            remembered: None,
             looks_like: Foreign::Unknown,
             is_client_seen: false,
             is_copy_both: false,
@@ -142,7 +146,7 @@ impl Session {
 
     /// The connection was taken for one joined in the middle, but this is its beginning.
     pub(crate) fn start_was_seen(&mut self) {
-        (self.is_joined, self.seq) = (false, Some(0));
+        (self.is_joined, self.seq, self.remembered) = (false, Some(0), None);
     }
 
     /// A message begins.
@@ -207,7 +211,7 @@ impl Session {
             self.end_pagestream(world);
             self.finish_ending(world);
         }
-        self.is_copy_both = false;
+        (self.is_copy_both, self.remembered) = (false, None);
         self.is_grant_doubtful = !is_first && !self.is_answering_whole;
         self.phase = match command {
             Command::Pagestream { version, owner } => Phase::Asked { version, owner },
@@ -277,7 +281,10 @@ impl Session {
             Phase::Pagestream | Phase::Ended => {}
             _ => {
                 self.seq = None;
-                (self.identity.owner, self.identity.attribution) = (None, None);
+                let known = self.remembered.take().filter(|known| known.protocol == version);
+                (self.identity.owner, self.identity.attribution) =
+                    known.map_or((None, None), |known| (known.owner, known.attribution));
+                self.identity.backend_pid = known.map_or(self.identity.backend_pid, |known| known.backend_pid);
                 self.begin_pagestream(version, Pairing::joined(version), world);
             }
         }

@@ -17,6 +17,7 @@ use crate::pagestream::emit::Identity;
 use crate::pagestream::scan::{Piece, Scanner};
 use crate::pgwire::frame::{Chunk, FrameReader, Framing, Step};
 use crate::pgwire::startup::Foreign;
+use crate::remembered::OpenConnection;
 use crate::session::{Passed, Phase, Session, Turn, World};
 use crate::sink::{StreamContent, StreamPiece};
 use crate::wire::Segment;
@@ -110,6 +111,21 @@ impl Connection {
         }
         let is_behind_a_hole = half.offset_of(seq).is_none_or(|offset| offset > half.next());
         is_behind_a_hole && (self.is_closed && half.is_finished() || self.says_it_begins(segment.payload))
+    }
+
+    /// The connection as it stands, where it carries a pagestream. What was remembered of it stays so until it is seen to.
+    pub(crate) fn open_pagestream(&self, now: Timestamp) -> Option<OpenConnection> {
+        if self.is_closed {
+            return None;
+        }
+        let client_seq = self.halves.client.next_seq()?.0;
+        let Session { identity, phase, version, remembered, .. } = &self.session;
+        if let Some(known) = remembered {
+            return Some(OpenConnection { client_seq, known_at: now, ..*known });
+        }
+        let Identity { client, server, owner, attribution, backend_pid, .. } = *identity;
+        let protocol = (*version).filter(|_| *phase == Phase::Pagestream)?;
+        Some(OpenConnection { client, server, owner, attribution, protocol, backend_pid, client_seq, known_at: now })
     }
 
     /// Whether both ends take part with data.

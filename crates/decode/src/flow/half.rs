@@ -240,6 +240,11 @@ impl HalfStream {
         self.next > ORIGIN
     }
 
+    /// The sequence number at [`Self::next`].
+    pub(crate) fn next_seq(&self) -> Option<SeqNum> {
+        self.next_seq
+    }
+
     pub(crate) fn next(&self) -> u64 {
         self.next
     }

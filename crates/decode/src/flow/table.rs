@@ -280,6 +280,11 @@ impl FlowTable {
         [self.one_sided, self.two_sided].into_iter().filter_map(|ends| ends.first).find(is_silent)
     }
 
+    /// Every connection.
+    pub(crate) fn connections(&self) -> impl Iterator<Item = &Connection> {
+        self.entries.iter().flatten().map(|entry| &entry.connection)
+    }
+
     /// Every place in use, lowest first.
     pub(crate) fn places(&self) -> impl Iterator<Item = Place> + use<> {
         let used: Vec<Place> =
