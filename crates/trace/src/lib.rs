@@ -33,6 +33,7 @@
 mod columns;
 mod error;
 mod format;
+mod freeze;
 mod name;
 mod read;
 mod write;
@@ -53,6 +54,7 @@ pub use format::{
     BLOCK_HEADER_BYTES, BLOCK_MAGIC, FILE_HEADER_FIXED_BYTES, FILE_MAGIC, FORMAT_MAJOR, FORMAT_MINOR, HeaderField,
     MAX_BLOCK_BYTES, MAX_BLOCK_RECORDS, MAX_FILE_HEADER_BYTES, Section,
 };
+pub use freeze::{Frozen, freeze};
 pub use name::MAX_INSTANCE_LEN;
 pub use read::files::{open_all, trace_files};
 pub use read::follow::Follower;

@@ -266,6 +266,11 @@ impl<'a> Block<'a> {
         self.offset
     }
 
+    /// All of it, as it stands in the file.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.bytes
+    }
+
     /// What was lost since the block before.
     ///
     /// # Errors
