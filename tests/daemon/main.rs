@@ -1,6 +1,7 @@
 //! The daemon with real sockets. Where capturing is not allowed the live test says so and passes; with
 //! `PAGESNIFF_REQUIRE_LIVE=1` it fails instead.
 
+mod asked;
 #[path = "../harness/mod.rs"]
 #[allow(dead_code, reason = "shared with the other tests, which use the rest")]
 mod harness;
@@ -10,6 +11,9 @@ mod network;
 #[path = "../live/sniffer.rs"]
 #[allow(dead_code, reason = "shared with the live tests, which use the rest")]
 mod sniffer;
+#[allow(dead_code, reason = "shared with the live tests, which use the rest")]
+#[path = "../live/truth.rs"]
+mod truth;
 
 use std::collections::BTreeSet;
 use std::os::unix::net::UnixDatagram;
@@ -23,7 +27,9 @@ use trafficgen::live::{DriveOptions, ServeOptions, Server, drive};
 use trafficgen::model::Workload;
 
 fn configuration(port: u16) -> String {
-    format!("instance = \"n\"\ninterface = \"lo\"\nports = [{port}]\ndata_directory = \"data\"\n")
+    format!(
+        "instance = \"n\"\ninterfaces = [\"lo\"]\nports = [{port}]\ndata_directory = \"data\"\ncontrol.socket = \"socket\"\n"
+    )
 }
 
 #[test]
@@ -36,7 +42,7 @@ fn a_file_is_checked_without_capturing() {
     for arguments in ["serve --config bad.toml --check", "serve --config bad.toml"] {
         let bad = dir.run(arguments);
         assert_eq!((bad.status, bad.stdout.as_str()), (1, ""));
-        assert!(bad.stderr.starts_with("error: bad.toml:5: colour: unknown field"), "{}", bad.stderr);
+        assert!(bad.stderr.starts_with("error: bad.toml:6: colour: unknown field"), "{}", bad.stderr);
         assert_eq!(bad.stderr.lines().count(), 1, "{}", bad.stderr);
     }
     assert!(!dir.path("data").exists());
@@ -71,7 +77,7 @@ fn fifty_tenants_are_kept_whole_and_sigterm_ends_it_in_order() {
     assert_eq!(daemon.wait().unwrap().code(), Some(0));
     assert!(signalled.elapsed() < Duration::from_secs(5));
 
-    let exported = dir.run("export data --to jsonl");
+    let exported = dir.run("export data/ring --to jsonl");
     let records = exported.stdout.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
     let tenants: Vec<String> = records.map(|record| record["tenant"].as_str().unwrap().to_owned()).collect();
     assert_eq!(tenants.len(), 5_000);

@@ -35,7 +35,12 @@ impl Sniffer {
 
     /// The same with another size of the kernel's buffer.
     pub(crate) fn start_with_buffer(dir: &Dir, arguments: &str, size: &str) -> Self {
-        let mut child = dir.piped(&format!("{arguments} --buffer-size {size}"));
+        Self::start_as_typed(dir, &format!("{arguments} --buffer-size {size}"))
+    }
+
+    /// The same without an option of ours.
+    pub(crate) fn start_as_typed(dir: &Dir, arguments: &str) -> Self {
+        let mut child = dir.piped(arguments);
         let stderr = read_on(ready(&mut child));
         let stdout = read_on(child.stdout.take().unwrap());
         Self { child: Guarded(child), stdout, stderr }

@@ -21,6 +21,12 @@ fn main() -> ExitCode {
         Some(RawCommand::Doctor(what)) => doctor(&what),
         #[cfg(all(feature = "live", target_os = "linux"))]
         Some(RawCommand::Serve(what)) => pagesniff::daemon::serve(&what),
+        #[cfg(all(feature = "live", target_os = "linux"))]
+        Some(RawCommand::Status(what)) => pagesniff::daemon::status(&what),
+        #[cfg(all(feature = "live", target_os = "linux"))]
+        Some(RawCommand::Trace(what)) => pagesniff::daemon::take_trace(&what),
+        #[cfg(all(feature = "live", target_os = "linux"))]
+        Some(RawCommand::Snapshot(what)) => pagesniff::daemon::take_snapshot(&what),
         None => Settings::from_raw(raw.run).map_or_else(|wrong_usage| wrong_usage.exit(), run),
     };
     match ended {

@@ -8,10 +8,9 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use trace::{Circumstances, DEFAULT_MAX_BYTES, OnFull, WriterConfig};
 
-use crate::attribution::Attributor;
 use crate::capture::live::{DEFAULT_BUFFER, DEFAULT_SNAPLEN_BYTES, LEAST_BUFFER, LiveOptions, MOST_BUFFER, StampedBy};
 use crate::filter::Filter;
-use crate::flags::{Input, RawFilter, Settings};
+use crate::flags::{RawFilter, SampleRate};
 
 /// Below, the decoder forgets connections on any busy node.
 const LEAST_MEMORY: ByteSize = ByteSize::mib(4);
@@ -23,7 +22,7 @@ const ROTATE_INTERVAL_NS: u64 = 3_600_000_000_000;
 const MOST_CONFIG_BYTES: u64 = 1 << 20;
 
 /// Sections that later versions will have. Ignoring one would promise what does not happen.
-const NOT_YET: [&str; 5] = ["control", "triggers", "api", "authentication", "upload"];
+const NOT_YET: [&str; 4] = ["triggers", "api", "authentication", "upload"];
 
 /// The whole file.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -31,8 +30,8 @@ const NOT_YET: [&str; 5] = ["control", "triggers", "api", "authentication", "upl
 pub struct Config {
     /// Part of the trace files' names; tells the traces of several nodes apart.
     pub instance: String,
-    /// What is captured on: an interface's name, or `any`.
-    pub interface: String,
+    /// What is captured on, each by a thread: interfaces' names, or `any` alone.
+    pub interfaces: Vec<String>,
     /// The pageserver's libpq ports.
     #[serde(default = "default_ports")]
     pub ports: Vec<u16>,
@@ -47,6 +46,61 @@ pub struct Config {
     /// What traces may take.
     #[serde(default)]
     pub limits: TraceLimits,
+    /// The flight recorder.
+    #[serde(default)]
+    pub recorder: RecorderConfig,
+    /// The control socket.
+    #[serde(default)]
+    pub control: ControlConfig,
+}
+
+/// The flight recorder: what is kept of every tenant, always.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RecorderConfig {
+    /// Whether it is on.
+    pub enabled: bool,
+    /// One key in how many is kept, such as `1/8`.
+    pub sample: String,
+}
+
+impl Default for RecorderConfig {
+    fn default() -> Self {
+        Self { enabled: true, sample: "1/1".to_owned() }
+    }
+}
+
+/// Where the daemon is asked.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ControlConfig {
+    /// The Unix socket.
+    pub socket: PathBuf,
+    /// Its permission bits, in octal: who may write to it may ask.
+    pub mode: String,
+}
+
+impl Default for ControlConfig {
+    fn default() -> Self {
+        Self { socket: DEFAULT_SOCKET.into(), mode: "0660".to_owned() }
+    }
+}
+
+/// Where the control socket is if nothing is said, and where it is looked for.
+pub(super) const DEFAULT_SOCKET: &str = "/run/pagesniff/control.sock";
+
+/// So many interfaces are captured on: each takes a thread and its buffer.
+const MOST_INTERFACES: usize = 16;
+
+/// What is kept in the data directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// The flight recorder's traces.
+    Ring,
+    /// The traces that were asked for.
+    Traces,
+    /// What was kept of the flight recorder.
+    Snapshots,
 }
 
 /// What traces may take.
@@ -59,11 +113,18 @@ pub struct TraceLimits {
     /// The most bytes of all traces of this instance; beyond, the oldest file goes.
     #[serde(deserialize_with = "size")]
     pub total_bytes: ByteSize,
+    /// The most bytes of all traces that were asked for, and of all snapshots; beyond, the oldest goes.
+    #[serde(deserialize_with = "size")]
+    pub traces_bytes: ByteSize,
 }
 
 impl Default for TraceLimits {
     fn default() -> Self {
-        Self { tenant_bytes: ByteSize(DEFAULT_MAX_BYTES), total_bytes: ByteSize::gib(1) }
+        Self {
+            tenant_bytes: ByteSize(DEFAULT_MAX_BYTES),
+            total_bytes: ByteSize::gib(1),
+            traces_bytes: ByteSize::gib(1),
+        }
     }
 }
 
@@ -91,9 +152,7 @@ impl Config {
     }
 
     fn check(&self) -> Result<(), String> {
-        if self.interface.is_empty() {
-            return Err("interface: name one, such as \"eth0\"".to_owned());
-        }
+        self.check_interfaces()?;
         if self.ports.is_empty() || self.ports.contains(&0) {
             return Err("ports: name the pageserver's libpq ports, such as [6400]".to_owned());
         }
@@ -106,17 +165,78 @@ impl Config {
         if self.limits.total_bytes < self.limits.tenant_bytes {
             return Err("limits.total_bytes: give at least as much as limits.tenant_bytes".to_owned());
         }
-        self.traces().check().map_err(|error| format!("instance or limits: {error}"))
+        if self.limits.traces_bytes < self.limits.tenant_bytes {
+            return Err("limits.traces_bytes: give at least as much as limits.tenant_bytes".to_owned());
+        }
+        self.sample().map_err(|error| format!("recorder.sample: {error}"))?;
+        self.mode().ok_or("control.mode: give permission bits in octal, such as \"0660\"")?;
+        self.ring().check().map_err(|error| format!("instance or limits: {error}"))
     }
 
-    /// Where and how traces are written.
-    fn traces(&self) -> WriterConfig {
-        let link = format!("interface {}, snap length {DEFAULT_SNAPLEN_BYTES}", self.interface);
+    fn check_interfaces(&self) -> Result<(), String> {
+        let Self { interfaces, .. } = self;
+        if interfaces.is_empty() || interfaces.len() > MOST_INTERFACES || interfaces.iter().any(String::is_empty) {
+            return Err(format!("interfaces: name 1 to {MOST_INTERFACES}, such as [\"eth0\"]"));
+        }
+        let is_twice = |name: &String| interfaces.iter().filter(|other| *other == name).count() > 1;
+        if interfaces.iter().any(is_twice) || (interfaces.len() > 1 && interfaces.iter().any(|name| name == "any")) {
+            return Err("interfaces: one is there twice ('any' is all of them): each request would be, too".to_owned());
+        }
+        Ok(())
+    }
+
+    /// The flight recorder's sample.
+    fn sample(&self) -> Result<SampleRate, impl std::fmt::Display> {
+        self.recorder.sample.parse::<SampleRate>()
+    }
+
+    /// The control socket's permission bits.
+    pub(super) fn mode(&self) -> Option<u32> {
+        u32::from_str_radix(&self.control.mode, 8).ok().filter(|&mode| mode <= 0o777)
+    }
+
+    /// Where something is kept.
+    pub(super) fn directory_of(&self, what: Kept) -> PathBuf {
+        self.data_directory.join(match what {
+            Kept::Ring => "ring",
+            Kept::Traces => "traces",
+            Kept::Snapshots => "snapshots",
+        })
+    }
+
+    /// What the flight recorder keeps, as a filter.
+    pub(super) fn ring_filter(&self) -> Filter {
+        Filter::from_raw(&self.raw_ring_filter(), false)
+    }
+
+    fn raw_ring_filter(&self) -> RawFilter {
+        RawFilter { sample: self.sample().ok().filter(|rate| rate.one_in > 1), ..RawFilter::default() }
+    }
+
+    /// How a trace that was asked for is written: its filter in words and its sample, and the most bytes of it.
+    pub(super) fn asked_trace(&self, directory: &Path, taken: (String, u64), max_bytes: u64) -> WriterConfig {
+        let ring = self.ring();
+        let circumstances = Circumstances {
+            filter: taken.0,
+            sample_one_in: u32::try_from(taken.1).unwrap_or(u32::MAX),
+            max_bytes: None,
+            max_total_bytes: Some(max_bytes),
+            ..ring.circumstances
+        };
+        WriterConfig { directory: directory.to_owned(), circumstances, on_full: OnFull::Stop, ..ring }
+    }
+
+    /// Where and how the flight recorder writes.
+    pub(super) fn ring(&self) -> WriterConfig {
+        let interfaces = self.interfaces.join(", ");
+        let link = format!("interface {interfaces}, snap length {DEFAULT_SNAPLEN_BYTES}");
+        let filter = self.raw_ring_filter();
         let circumstances = Circumstances {
             program: concat!("pagesniff ", env!("CARGO_PKG_VERSION")).to_owned(),
             link,
             clock: "host".to_owned(),
-            sample_one_in: 1,
+            filter: filter.in_words(),
+            sample_one_in: filter.sample.map_or(1, |rate| u32::try_from(rate.one_in).unwrap_or(u32::MAX)),
             max_bytes: Some(self.limits.tenant_bytes.as_u64()),
             max_total_bytes: Some(self.limits.total_bytes.as_u64()),
             ..Circumstances::default()
@@ -125,30 +245,14 @@ impl Config {
             circumstances,
             on_full: OnFull::Rotate,
             rotate_interval_ns: Some(ROTATE_INTERVAL_NS),
-            ..WriterConfig::new(&self.data_directory, &self.instance)
+            ..WriterConfig::new(self.directory_of(Kept::Ring), &self.instance)
         }
     }
 
-    /// The run that the file asks for.
-    pub(super) fn settings(&self) -> Settings {
-        Settings {
-            input: Input::Live(self.live()),
-            decode: self.decode(),
-            attributor: Attributor::default(),
-            filter: Filter::from_raw(&RawFilter::default(), false),
-            format: None,
-            trace: Some(self.traces()),
-            summary: None,
-            finds_out: false,
-            max_loss: None,
-            quiet: true,
-        }
-    }
-
-    /// How the interface is captured on.
-    pub(super) fn live(&self) -> LiveOptions {
+    /// How an interface is captured on.
+    pub(super) fn live(&self, interface: &str) -> LiveOptions {
         LiveOptions {
-            iface: self.interface.clone(),
+            iface: interface.to_owned(),
             netns: None,
             ports: self.ports.clone(),
             bpf: None,
@@ -161,25 +265,38 @@ impl Config {
         }
     }
 
-    /// How its packets are decoded.
-    fn decode(&self) -> decode::Config {
+    /// How its packets are decoded. The memory is for all interfaces together.
+    pub(super) fn decode(&self) -> decode::Config {
+        let bytes = usize::try_from(self.memory.as_u64()).unwrap_or(usize::MAX);
         decode::Config {
             ports: self.ports.clone(),
             page_hash: false,
-            memory_limit_bytes: usize::try_from(self.memory.as_u64()).unwrap_or(usize::MAX),
+            memory_limit_bytes: bytes.checked_div(self.interfaces.len()).unwrap_or(bytes),
         }
     }
 
     /// What the daemon would do, in words.
     pub(super) fn in_words(&self) -> String {
         let ports = self.ports.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
-        let TraceLimits { tenant_bytes, total_bytes } = &self.limits;
+        let TraceLimits { tenant_bytes, total_bytes, traces_bytes } = &self.limits;
+        let recorder = match (self.recorder.enabled, self.recorder.sample.as_str()) {
+            (false, _) => "keeps nothing until it is asked to".to_owned(),
+            (true, sample) => {
+                let share = if sample == "1/1" { String::new() } else { format!(" of {sample} of the keys") };
+                let ring = self.directory_of(Kept::Ring);
+                format!(
+                    "keeps the latest requests{share} of every tenant in {}: up to {tenant_bytes} each, {total_bytes} in all",
+                    ring.display()
+                )
+            }
+        };
         format!(
-            "captures port {ports} on {}, as instance {}\nkeeps the latest requests of every tenant in {}: up to \
-             {tenant_bytes} each, {total_bytes} in all\n",
-            self.interface,
+            "captures port {ports} on {}, as instance {}\n{recorder}\ntakes orders at {} (mode {}): traces and snapshots up \
+             to {traces_bytes}\n",
+            self.interfaces.join(", "),
             self.instance,
-            self.data_directory.display(),
+            self.control.socket.display(),
+            self.control.mode,
         )
     }
 }
@@ -221,17 +338,22 @@ fn size<'de, D: Deserializer<'de>>(from: D) -> Result<ByteSize, D::Error> {
 mod tests {
     use super::*;
 
-    const LEAST: &str = "instance = \"n\"\ninterface = \"lo\"\ndata_directory = \"/d\"\n";
+    const LEAST: &str = "instance = \"n\"\ninterfaces = [\"lo\"]\ndata_directory = \"/d\"\n";
 
     #[test]
     fn the_example_is_valid_names_every_key_and_shows_the_defaults() {
         let text = include_str!("../../../../deploy/pagesniff.toml");
         let example = Config::parse(text).unwrap();
-        let Config { limits, ports, memory, buffer_size, .. } = Config::parse(LEAST).unwrap();
-        assert_eq!(example.limits, limits);
+        let Config { limits, recorder, control, ports, memory, buffer_size, .. } = Config::parse(LEAST).unwrap();
+        assert_eq!((example.limits, example.recorder, example.control), (limits, recorder, control));
         assert_eq!((example.ports, example.memory, example.buffer_size), (ports, memory, buffer_size));
         // The key list of serde's own error message: every key there is stands in the example.
-        for (before, broken) in [("", "no_such = 1\n"), (LEAST, "[limits]\nno_such = 1\n")] {
+        for (before, broken) in [
+            ("", "no_such = 1\n"),
+            (LEAST, "[limits]\nno_such = 1\n"),
+            (LEAST, "[recorder]\nno_such = 1\n"),
+            (LEAST, "[control]\nno_such = 1\n"),
+        ] {
             let error = Config::parse(&format!("{before}{broken}")).unwrap_err();
             let (_, keys) = error.split_once("expected ").expect("a list of keys");
             for key in keys.split('`').skip(1).step_by(2) {
@@ -239,6 +361,15 @@ mod tests {
                 assert!(text.lines().any(|line| line.starts_with(&begin) || line == format!("[{key}]")), "{key}");
             }
         }
+    }
+
+    #[test]
+    fn the_configuration_in_the_kubernetes_manifest_is_valid() {
+        let manifest = include_str!("../../../../deploy/kubernetes/daemonset.yaml");
+        let (_, behind) = manifest.split_once("pagesniff.toml: |\n").unwrap();
+        let lines = behind.lines().map_while(|line| line.strip_prefix("    "));
+        let config = Config::parse(&lines.collect::<Vec<_>>().join("\n")).unwrap();
+        assert!(config.control.socket.starts_with(&config.data_directory), "the rest of a container is read-only");
     }
 
     #[test]
@@ -253,6 +384,9 @@ mod tests {
             ("[api]\nlisten = 1", "this version of pagesniff does not have it yet"),
             ("[limits]\ntotal_bytes = \"1MiB\"", ": limits.total_bytes: give at least"),
             ("[limits]\ntenant_bytes = \"1KiB\"", "too small for a trace"),
+            ("[limits]\ntraces_bytes = \"1MiB\"", ": limits.traces_bytes: give at least"),
+            ("[recorder]\nsample = \"2/3\"", ": recorder.sample: a sample is given as 1/N"),
+            ("[control]\nmode = \"0999\"", ": control.mode: give permission bits in octal"),
             ("ports = [", ":"),
         ] {
             let error = Config::parse(&format!("{LEAST}{added}\n")).unwrap_err();

@@ -1,11 +1,30 @@
-//! The daemon: a capture without end, told by a configuration file, that keeps the latest requests of every tenant.
+//! The daemon: a capture without end, told by a configuration file, that knows whose connections there are, keeps the latest
+//! requests of every tenant, and takes traces when it is asked to.
 //!
 //! ```text
-//! file → Config → Settings → the one-off capture's own run (worker → pipeline → recorder), until SIGTERM
+//! interface → Live → Worker (decoder) → Distribution ─┬→ flight recorder's Feed → ring/
+//!   one thread each, polls Commands                   └→ each trace's Feed      → traces/ID/
+//! control socket → Hub → Commands to the workers, Traces, snapshot (ring/ → snapshots/ID/)
 //! ```
+//!
+//! The contract:
+//!
+//! - A capturing thread waits for nobody: what is asked of it comes through a bounded queue that it looks at between packets,
+//!   and what waits for the disk is done elsewhere.
+//! - Everything that is kept has its limit in the configuration, and goes by age.
+//! - The first signal ends it in order: what was captured is decoded and written.
 
 mod config;
+mod control;
+mod distribution;
+mod ending;
+mod hub;
 mod notify;
+mod running;
+mod snapshot;
+mod status_text;
+mod traces;
+mod worker;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -13,10 +32,11 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use clap::Args;
 
-use crate::capture::live::Live;
-use crate::run::{Ended, output_outcome, run_from};
-pub use config::{Config, TraceLimits};
-use notify::Notify;
+use crate::run::{Ended, output_outcome};
+pub use config::{Config, ControlConfig, RecorderConfig, TraceLimits};
+pub use control::client::{RawSnapshot, RawSocket, RawStatus, RawTakeTrace, status, take_snapshot, take_trace};
+pub use control::words;
+pub use hub::Hub;
 
 /// What was typed.
 #[derive(Debug, Args)]
@@ -34,16 +54,11 @@ pub struct RawServe {
 ///
 /// # Errors
 ///
-/// Where the configuration is wrong, the interface cannot be captured on, or a trace cannot be written.
+/// Where the configuration is wrong, an interface cannot be captured on, or a trace cannot be written.
 pub fn serve(raw: &RawServe) -> anyhow::Result<Ended> {
     let config = Config::read(&raw.config).map_err(|error| anyhow!(error))?;
     if raw.check {
         return output_outcome(io::stdout().lock().write_all(config.in_words().as_bytes()));
     }
-    let live = Live::open(config.live())?;
-    let notify = Notify::from_environment();
-    notify.tell("READY=1");
-    let _ =
-        io::stderr().lock().write_all(format!("Capturing on {}.\n{}", config.interface, config.in_words()).as_bytes());
-    run_from(live, &config.settings())
+    running::run(config)
 }

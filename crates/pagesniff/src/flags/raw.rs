@@ -84,6 +84,15 @@ pub enum RawCommand {
     /// Keep the latest requests of every tenant, always: the daemon.
     #[cfg(all(feature = "live", target_os = "linux"))]
     Serve(crate::daemon::RawServe),
+    /// Say how the daemon is: what it captures, records and has lost, and the traces that were asked for.
+    #[cfg(all(feature = "live", target_os = "linux"))]
+    Status(crate::daemon::RawStatus),
+    /// Let the daemon take a trace: of connections that were open before, too, since it knows whose they are.
+    #[cfg(all(feature = "live", target_os = "linux"))]
+    Trace(crate::daemon::RawTakeTrace),
+    /// Keep a tenant's latest requests, out of the daemon's flight recorder.
+    #[cfg(all(feature = "live", target_os = "linux"))]
+    Snapshot(crate::daemon::RawSnapshot),
     /// Print the man page or shell completions, for packagers.
     #[command(hide = true)]
     Generate {

@@ -29,13 +29,13 @@ pub(super) struct Batch {
     /// Which feed it belongs to.
     pub(super) feed: usize,
     /// Where it returns to when it is written.
-    home: SyncSender<Batch>,
+    home: SyncSender<Box<Batch>>,
 }
 
 impl Batch {
     /// An empty one of that feed, which takes it back through `home`.
-    pub(super) fn new(feed: usize, home: SyncSender<Self>) -> Self {
-        Self {
+    pub(super) fn new(feed: usize, home: SyncSender<Box<Self>>) -> Box<Self> {
+        Box::new(Self {
             records: Vec::with_capacity(BATCH_RECORDS),
             losses: HashMap::default(),
             attributions: Vec::new(),
@@ -43,11 +43,11 @@ impl Batch {
             handed_over_at: Timestamp(0),
             feed,
             home,
-        }
+        })
     }
 
     /// Empties it and gives it back to its feed, where that is still there.
-    pub(super) fn return_home(mut self) {
+    pub(super) fn return_home(mut self: Box<Self>) {
         self.clear();
         let home = self.home.clone();
         let _ = home.try_send(self);
@@ -99,7 +99,7 @@ impl Batch {
     }
 
     /// The same, handed over then.
-    pub(super) fn at(mut self, now: Timestamp) -> Self {
+    pub(super) fn at(mut self: Box<Self>, now: Timestamp) -> Box<Self> {
         self.handed_over_at = now;
         self
     }

@@ -13,14 +13,14 @@ use super::{Clock, HAND_OVER_AFTER_NS};
 pub struct Feed {
     clock: Clock,
     number: usize,
-    filling: Batch,
+    filling: Box<Batch>,
     /// One that was taken while the queue had no room for the other.
-    spare: Option<Batch>,
+    spare: Option<Box<Batch>>,
     /// Batches that may still be made.
     not_made: usize,
     handed: SyncSender<Handed>,
-    home: SyncSender<Batch>,
-    emptied: Receiver<Batch>,
+    home: SyncSender<Box<Batch>>,
+    emptied: Receiver<Box<Batch>>,
     queue_dropped: u64,
     /// The latest time of a packet. The traces' time never goes back.
     now: Timestamp,
@@ -115,7 +115,9 @@ impl Feed {
         let filled = std::mem::replace(&mut self.filling, next).at(self.now);
         let handed = match self.clock {
             Clock::Wall => self.handed.try_send(Handed::Batch(filled)),
-            Clock::Packets => self.handed.send(Handed::Batch(filled)).map_err(|error| TrySendError::Disconnected(error.0)),
+            Clock::Packets => {
+                self.handed.send(Handed::Batch(filled)).map_err(|error| TrySendError::Disconnected(error.0))
+            }
         };
         match handed {
             Ok(()) => true,
@@ -129,7 +131,7 @@ impl Feed {
     }
 
     /// A batch to fill, made where it may be, else one that has been written.
-    fn empty_batch(&mut self) -> Option<Batch> {
+    fn empty_batch(&mut self) -> Option<Box<Batch>> {
         if let Some(spare) = self.spare.take() {
             return Some(spare);
         }

@@ -34,7 +34,7 @@ pub use writing::Recorded;
 pub const MOST_BATCHES: usize = 64;
 
 /// The same in records.
-pub const MOST_RECORDS: usize = MOST_BATCHES * BATCH_RECORDS;
+pub const MOST_RECORDS: usize = MOST_BATCHES * batch::BATCH_RECORDS;
 
 /// A replay waits for the disk anyway: a few batches keep both threads busy.
 const MOST_REPLAY_BATCHES: usize = 8;

@@ -18,7 +18,7 @@ const TICK: Duration = Duration::from_millis(100);
 /// What the thread is asked for.
 pub(super) enum Handed {
     /// To write this.
-    Batch(Batch),
+    Batch(Box<Batch>),
     /// To write what it holds back, and to say when that is done.
     Flush(SyncSender<()>),
 }

@@ -32,6 +32,11 @@ impl Signals {
         Ok(Self(stop))
     }
 
+    /// Somebody else says when.
+    pub(super) fn of(stop: Arc<AtomicBool>) -> Self {
+        Self(stop)
+    }
+
     /// Whether an end was asked for.
     pub(super) fn asked_to_stop(&self) -> bool {
         self.0.load(Ordering::Relaxed)

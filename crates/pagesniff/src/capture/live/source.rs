@@ -2,6 +2,8 @@
 
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -80,10 +82,24 @@ impl Live {
     ///
     /// Whatever keeps packets from being captured; see [`LiveError`].
     pub fn open(options: LiveOptions) -> Result<Self, LiveError> {
-        let Opened { capture, link } = open(&options)?;
+        let opened = open(&options)?;
         let signals = Signals::catch().map_err(|source| LiveError::Signals { source })?;
+        Ok(Self::from_opened(opened, options, signals))
+    }
+
+    /// Opens the interface for a capture that ends when `stop` says so. Signals are somebody else's.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::open`].
+    pub fn open_until(options: LiveOptions, stop: Arc<AtomicBool>) -> Result<Self, LiveError> {
+        Ok(Self::from_opened(open(&options)?, options, Signals::of(stop)))
+    }
+
+    fn from_opened(opened: Opened, options: LiveOptions, signals: Signals) -> Self {
+        let Opened { capture, link } = opened;
         let now = Instant::now();
-        Ok(Self {
+        Self {
             capture,
             link,
             options,
@@ -97,7 +113,7 @@ impl Live {
             broken: None,
             drops: Drops::default(),
             drops_due: now,
-        })
+        }
     }
 
     /// Looks at the clock, at signals and at the drop counters.

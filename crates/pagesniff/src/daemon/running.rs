@@ -1,0 +1,136 @@
+//! The daemon from its start to its end.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use anyhow::anyhow;
+use decode::Decoder;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
+use trace::TraceWriter;
+
+use super::config::Config;
+use super::control::Control;
+use super::distribution::{Distribution, Outlet};
+use super::ending;
+use super::hub::{Hub, WorkerEnd};
+use super::notify::{Notify, Watchdog};
+use super::traces::Traces;
+use super::worker::Worker;
+use crate::capture::CaptureError;
+use crate::capture::live::Live;
+use crate::recorder::{Clock, MOST_BATCHES, RecorderThread};
+use crate::run::Ended;
+
+/// So many orders wait for a capturing thread, two of each client at once.
+const MOST_COMMANDS: usize = 32;
+
+/// How often signals are looked at.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Captures until a signal or a failure ends it.
+pub(super) fn run(config: Config) -> anyhow::Result<Ended> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGTERM, SIGINT, SIGHUP] {
+        // In this order: the first signal finds the flag not set yet, the second ends the program at once.
+        flag::register_conditional_default(signal, Arc::clone(&stop))?;
+        flag::register(signal, Arc::clone(&stop))?;
+    }
+    // Everything is opened before anything runs: what fails, fails before systemd is told that all is well.
+    let open = |interface: &String| Live::open_until(config.live(interface), Arc::clone(&stop));
+    let sources = config.interfaces.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+    let mode = config.mode().unwrap_or_default();
+    let control = Control::bind(&config.control.socket, mode).map_err(|error| anyhow!(error))?;
+    let ring = config.recorder.enabled.then(|| TraceWriter::open(config.ring())).transpose()?;
+    let ring = ring.map(|writer| RecorderThread::start(writer, Clock::Wall)).transpose().map_err(no_thread)?;
+
+    let traces = Arc::new(Traces::new());
+    let (ended, to_end) = channel();
+    let ending = {
+        let traces = Arc::clone(&traces);
+        thread::Builder::new().name("ending".into()).spawn(move || ending::run(&to_end, &traces)).map_err(no_thread)?
+    };
+    let (finished, is_finished) = channel();
+    let mut ends = Vec::new();
+    let mut threads = Vec::new();
+    for (source, interface) in sources.into_iter().zip(&config.interfaces) {
+        let (commands, orders) = sync_channel(MOST_COMMANDS);
+        let looks = Arc::new(AtomicU64::new(0));
+        let outlet = ring.as_ref().map(|ring| Outlet::new(config.ring_filter(), ring.feed(MOST_BATCHES)));
+        let worker = Worker {
+            interface: interface.clone(),
+            source,
+            decoder: Decoder::new(config.decode()),
+            sink: Distribution::new(outlet),
+            commands: orders,
+            ended: ended.clone(),
+            looks: Arc::clone(&looks),
+        };
+        ends.push(WorkerEnd { interface: interface.clone(), commands, looks });
+        threads.push(start(worker, finished.clone())?);
+    }
+    drop((ended, finished));
+    let hub = Arc::new(Hub::new(config.clone(), ends, ring, traces));
+    control.serve(Arc::clone(&hub)).map_err(no_thread)?;
+    let notify = Notify::from_environment();
+    notify.tell("READY=1");
+    say(&format!("Capturing on {}.\n{}", config.interfaces.join(", "), config.in_words()));
+
+    let outcome = watch(&is_finished, &stop, Watchdog::new(&hub, &notify));
+
+    notify.tell("STOPPING=1");
+    stop.store(true, Ordering::Relaxed);
+    threads.into_iter().for_each(|thread| drop(thread.join()));
+    let _ = ending.join();
+    drop(control);
+    finish(&hub)?;
+    outcome.map(|()| Ended::Done)
+}
+
+/// Waits for a signal, or for a capturing thread that ends by itself.
+fn watch(
+    is_finished: &Receiver<Result<(), CaptureError>>,
+    stop: &AtomicBool,
+    mut watchdog: Watchdog<'_>,
+) -> anyhow::Result<()> {
+    while !stop.load(Ordering::Relaxed) {
+        match is_finished.recv_timeout(TICK) {
+            Ok(outcome) => return outcome.map_err(Into::into),
+            Err(RecvTimeoutError::Timeout) => watchdog.feed_where_all_go_on(),
+            Err(RecvTimeoutError::Disconnected) => return Err(anyhow!("capturing ended by a fault in pagesniff")),
+        }
+    }
+    Ok(())
+}
+
+/// Starts a capturing thread, which says at its end how that came.
+fn start(worker: Worker, finished: Sender<Result<(), CaptureError>>) -> anyhow::Result<JoinHandle<()>> {
+    let capture = move || {
+        let outcome = worker.run();
+        let _ = finished.send(outcome);
+    };
+    thread::Builder::new().name("capture".into()).spawn(capture).map_err(no_thread)
+}
+
+/// Writes what the flight recorder holds.
+fn finish(hub: &Hub) -> anyhow::Result<()> {
+    let Some(recorded) = hub.finish_ring() else { return Ok(()) };
+    say(&format!("Ended; {} requests of this run are kept.\n", recorded.kept));
+    match recorded.error {
+        Some(error) => Err(anyhow!("{error}; what was written before is whole")),
+        None => Ok(()),
+    }
+}
+
+fn no_thread(error: io::Error) -> anyhow::Error {
+    anyhow!("cannot start a thread: {error}")
+}
+
+/// Where standard error is gone there is nobody to tell.
+fn say(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
