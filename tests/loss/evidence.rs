@@ -12,16 +12,16 @@ use decode::Packet;
 use decode::wire::{Segment, WireEnd};
 use record::Timestamp;
 
-use crate::overtaken::Overtaken;
+use crate::rules::{Overtaken, Repeated};
 use crate::tape::each_segment;
 
 /// One data segment whose bytes came again later.
-struct Repeated {
+struct Again {
     from: SocketAddr,
     to: SocketAddr,
     first: (u64, u32),
-    seq: u32,
-    len: u32,
+    repeated: Repeated,
+    end: u32,
 }
 
 /// One data segment that came after others which it should have preceded.
@@ -40,7 +40,7 @@ type Sent = (u32, u32, (u64, u32));
 
 /// The retransmissions and the disorder of a whole capture.
 pub(crate) struct Retransmissions {
-    repeated: Vec<Repeated>,
+    repeated: Vec<Again>,
     overtaken: Vec<Late>,
 }
 
@@ -70,7 +70,7 @@ impl Retransmissions {
             let earlier = sent.entry((from, to)).or_default();
             for &(other_seq, other_end, first) in earlier.iter().rev().take(RECENT) {
                 if is_before(other_seq, end) && is_before(seq, other_end) {
-                    repeated.push(Repeated { from, to, first, seq: other_seq, len: other_end.wrapping_sub(other_seq) });
+                    repeated.push(Again { from, to, first, repeated: Repeated { seq: other_seq }, end: other_end });
                 }
             }
             let mark = mark(&packets[at], segment);
@@ -116,23 +116,22 @@ impl Retransmissions {
 
     /// Those where a later copy of a segment is there without its first one, and without an acknowledgement before that copy.
     fn unseen_repetitions(&self, packets: &[Packet<'_>], marks: &HashSet<(u64, u32)>) -> HashSet<SocketAddr> {
-        let lost: Vec<&Repeated> = self.repeated.iter().filter(|repeated| !marks.contains(&repeated.first)).collect();
-        let mut acknowledged = vec![false; lost.len()];
+        let lost: Vec<&Again> = self.repeated.iter().filter(|again| !marks.contains(&again.first)).collect();
+        let mut is_told = vec![false; lost.len()];
         let mut clients = HashSet::new();
         if lost.is_empty() {
             return clients;
         }
         each_segment(packets, |_, segment| {
             let (from, to) = (address(segment.source), address(segment.destination));
-            for (repeated, acknowledged) in lost.iter().zip(&mut acknowledged) {
-                if (repeated.from, repeated.to) == (to, from) && segment.flags.ack() {
-                    *acknowledged |= is_before(repeated.seq, segment.ack);
+            for (again, is_told) in lost.iter().zip(&mut is_told) {
+                if (again.from, again.to) == (to, from) && segment.flags.ack() {
+                    *is_told |= again.repeated.is_told_by(segment.ack);
                 }
                 let end = segment.seq.wrapping_add(segment.payload_len);
-                let overlaps = segment.payload_len > 0
-                    && is_before(repeated.seq, end)
-                    && is_before(segment.seq, repeated.seq.wrapping_add(repeated.len));
-                if (repeated.from, repeated.to) == (from, to) && overlaps && !*acknowledged {
+                let overlaps =
+                    segment.payload_len > 0 && is_before(again.repeated.seq, end) && is_before(segment.seq, again.end);
+                if (again.from, again.to) == (from, to) && overlaps && !*is_told {
                     clients.extend([from, to]);
                 }
             }

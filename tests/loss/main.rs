@@ -7,11 +7,11 @@ mod clean;
 mod composed;
 mod deletion;
 mod evidence;
-#[allow(unreachable_pub, reason = "the fuzz targets share it")]
-#[path = "../../crates/fuzz/src/evidence.rs"]
-mod overtaken;
 mod reshape;
 mod rng;
+#[allow(unreachable_pub, reason = "the fuzz targets share it")]
+#[path = "../../crates/fuzz/src/evidence.rs"]
+mod rules;
 mod tally;
 mod tape;
 mod truth;

@@ -59,6 +59,8 @@ fn every_case_that_once_went_wrong_goes_right() {
 fn what_nothing_tells_any_more_is_counted_apart() {
     let case = |name: &str| fs::read(root().join("tests/regressions/cases").join(name)).unwrap();
     assert_eq!(fuzz::pagestream::untold(&case("pagestream-overtaken-without-a-trace")), 3);
+    assert_eq!(fuzz::pagestream::untold(&case("pagestream-copy-without-a-trace")), 1);
+    assert_eq!(fuzz::pagestream::untold(&case("pagestream-joined-at-a-copy")), 0);
     assert_eq!(fuzz::pagestream::untold(&case("pagestream-late-behind-its-acknowledgement")), 0);
 }
 

@@ -183,7 +183,8 @@ impl Connection {
             return Effect::Lasting;
         };
         let len = u64::from(segment.payload_len);
-        let span = Span { offset, len, bytes: segment.payload, at: world.now };
+        let is_timed = self.is_timed(side);
+        let span = Span { offset, len, bytes: segment.payload, at: world.now, is_timed };
         if self.is_passing(side, segment, offset) {
             self.pass(span, world);
             return Effect::Passing;
@@ -297,12 +298,19 @@ impl Connection {
             }
             Accepted::InOrder { skip, late } => {
                 half.advance(span.len.saturating_sub(skip));
-                let is_known = !late && (side == Side::Server || half.is_anchored());
                 self.note_lateness(side, late, world);
-                let at = is_known.then_some(span.at);
+                let at = (span.is_timed && !late).then_some(span.at);
                 self.deliver_span(side, span, (skip, at), world);
             }
         }
+    }
+
+    /// Whether a segment that comes now tells when its bytes first came. While a connection was joined in the middle and the
+    /// receiver has said nothing yet, a request may have to wait for others that it has overtaken, and what is seen first may
+    /// have come before.
+    fn is_timed(&self, side: Side) -> bool {
+        let half = self.halves.of(side);
+        half.is_anchored() || side == Side::Server && half.has_delivered()
     }
 
     /// Counts a segment that came after its acknowledgement, or one that did not.
@@ -391,10 +399,10 @@ impl Connection {
                     self.deliver(side, Chunk::Gap { len, arrived: None }, world);
                 }
                 Ready::Data(held) => {
-                    let span = Span { offset: held.offset, len: held.len, bytes: &held.bytes, at: held.at };
                     // A request counts from when it could be delivered, an answer from when it came.
-                    let is_known = !(held.late || side == Side::Client && held.stalled);
-                    self.deliver_span(side, span, (0, is_known.then_some(held.at)), world);
+                    let is_timed = held.is_timed && !(side == Side::Client && held.stalled);
+                    let span = Span { offset: held.offset, len: held.len, bytes: &held.bytes, at: held.at, is_timed };
+                    self.deliver_span(side, span, (0, is_timed.then_some(held.at)), world);
                     buffers.release(held.bytes);
                 }
             }

@@ -50,8 +50,8 @@ pub(crate) struct Held {
     pub(crate) len: u64,
     pub(crate) bytes: Vec<u8>,
     pub(crate) at: Timestamp,
-    /// It came after it had been acknowledged.
-    pub(crate) late: bool,
+    /// Whether it came in time: before it had been acknowledged, and as [`Span::is_timed`].
+    pub(crate) is_timed: bool,
     /// Where the receiver said that it misses bytes before these, after they had arrived.
     hole: Option<u64>,
     /// Those bytes came later, and unseen, or after their acknowledgement: when these became deliverable is unknown.
@@ -65,6 +65,8 @@ pub(crate) struct Span<'a> {
     pub(crate) len: u64,
     pub(crate) bytes: &'a [u8],
     pub(crate) at: Timestamp,
+    /// Whether nothing can have come before it that decides over its time, see [`HalfStream::is_anchored`].
+    pub(crate) is_timed: bool,
 }
 
 /// What became of a segment's payload.
@@ -149,7 +151,8 @@ pub(crate) struct HalfStream {
     held: Vec<Held>,
     held_bytes: usize,
     /// Whether the receiver is known to have all that came before this stream's first byte: from a SYN, or from an
-    /// acknowledgement. The first segment seen of a connection joined in the middle may have overtaken others.
+    /// acknowledgement. The first segment seen of a connection joined in the middle may have overtaken others, and may be a
+    /// copy of one that came before.
     is_anchored: bool,
     /// Whether the receiver has acknowledged this stream's beginning.
     is_accepted: bool,
@@ -384,7 +387,8 @@ impl HalfStream {
             self.held_bytes = self.held_bytes.saturating_add(bytes.len()).saturating_add(HELD_OVERHEAD_BYTES);
             let len = piece_end.saturating_sub(cursor);
             let hole = self.reported_hole.filter(|&hole| hole < cursor);
-            let piece = Held { offset: cursor, len, bytes, at: span.at, late, hole, stalled: false };
+            let is_timed = span.is_timed && !late;
+            let piece = Held { offset: cursor, len, bytes, at: span.at, is_timed, hole, stalled: false };
             self.held.insert(place, piece);
             place = place.saturating_add(1);
             cursor = piece_end;

@@ -15,17 +15,17 @@
 
 mod session;
 mod tap;
-
-use std::ops::Range;
+mod view;
 
 use decode::Config;
-use record::{Pairing, Protocol, Record, Status, Timestamp};
+use record::{Pairing, Protocol, Record, Status};
 
 use crate::input::Input;
 use crate::possible;
 use crate::run::{self, Outcome};
 use session::{Asked, BACKEND_PID, OWNER, Session};
 use tap::{Fate, START, Tap};
+use view::View;
 
 /// A session of so many steps has met every bound that it can meet.
 const MAX_STEPS: usize = 160;
@@ -45,7 +45,7 @@ pub fn check(data: &[u8]) {
     let _ = untold(data);
 }
 
-/// Runs the target, and says how many latencies are not the truth's and could not be: what told of the truth is not in the
+/// Runs the target, and says how many records' times are not the truth's and could not be: what told of the truth is not in the
 /// capture, see [`crate::evidence`].
 pub fn untold(data: &[u8]) -> usize {
     let mut input = Input(data);
@@ -55,11 +55,11 @@ pub fn untold(data: &[u8]) -> usize {
     let (session, tap) = play(version, settings & 4 != 0, &mut input);
     let packets = tap.captured(&session, missed);
     let outcome = run::decode(&packets, &Config { page_hash: true, ..Config::default() });
-    let overtaken = tap.untold(true, missed);
+    let (truth, told) = (tap.truth(), tap.told(missed));
     let mut untold = 0;
     for record in &outcome.records {
         possible::check(record, (START, tap.end()));
-        untold += usize::from(check_true(record, &session, &tap, &overtaken) == Truth::Untold);
+        untold += usize::from(check_true(record, &session, [&truth, &told], tap.is_clean()) == Truth::Untold);
     }
     check_once(&outcome, &session, &tap);
     if missed == 0 {
@@ -133,26 +133,22 @@ enum Truth {
     Untold,
 }
 
-/// Some request is the record's, in every field. `untold`: where the client's overtaken segments lie of which nothing tells.
-fn check_true(record: &Record, session: &Session, tap: &Tap, untold: &[Range<usize>]) -> Truth {
+/// Some request is the record's, in every field: by the truth, or by what the capture tells of it.
+fn check_true(record: &Record, session: &Session, [truth, told]: [&View<'_>; 2], is_clean: bool) -> Truth {
     let alike: Vec<usize> = (0..session.asked.len()).filter(|&at| is_same(record, &session.asked[at])).collect();
     assert!(!alike.is_empty(), "nobody asked for this: {record:?}");
     // A client that gives one id to requests alike in everything, most of them in a hole, leaves nothing to tell them apart by.
-    if session.version == Protocol::V3 && alike.len() > 1 && !tap.is_clean() {
+    if session.version == Protocol::V3 && alike.len() > 1 && !is_clean {
         return Truth::Known;
     }
-    let faults_without = |untold: &[Range<usize>]| -> Vec<String> {
-        let faults = |&at: &usize| {
-            let asked = &session.asked[at];
-            faults(record, (at, asked), tap.deliverable_without(true, asked.end, untold), session, tap).join(", ")
-        };
-        alike.iter().map(faults).collect()
+    let faults_by = |view: &View<'_>| -> Vec<String> {
+        alike.iter().map(|&at| faults(record, (at, &session.asked[at]), session.version, view).join(", ")).collect()
     };
-    let faults = faults_without(&[]);
+    let faults = faults_by(truth);
     if faults.iter().any(String::is_empty) {
         return Truth::Known;
     }
-    let is_excused = !untold.is_empty() && faults_without(untold).iter().any(String::is_empty);
+    let is_excused = !told.is_whole() && faults_by(told).iter().any(String::is_empty);
     assert!(is_excused, "wrong {faults:?}: {record:?}\nrequests {alike:?}");
     Truth::Untold
 }
@@ -164,18 +160,13 @@ fn is_same(record: &Record, asked: &Asked) -> bool {
         && record.reqid == asked.reqid
 }
 
-/// What is wrong with a record of this request, which could be read at `asked_at`.
-fn faults(
-    record: &Record,
-    (at, asked): (usize, &Asked),
-    asked_at: Option<Timestamp>,
-    session: &Session,
-    tap: &Tap,
-) -> Vec<&'static str> {
+/// What is wrong with a record of this request.
+fn faults(record: &Record, (at, asked): (usize, &Asked), version: Protocol, view: &View<'_>) -> Vec<&'static str> {
+    let asked_at = view.deliverable_at(true, asked.end);
     let answer = asked.answer.as_ref();
     let page = answer.and_then(|answer| answer.page);
-    let first_at = answer.and_then(|answer| tap.passed_at(false, answer.start));
-    let last_at = answer.and_then(|answer| tap.passed_at(false, answer.end - 1));
+    let first_at = answer.and_then(|answer| view.passed_at(false, answer.start));
+    let last_at = answer.and_then(|answer| view.passed_at(false, answer.end - 1));
     let latency = first_at.zip(asked_at).and_then(|(first, asked)| first.since(asked));
     let transfer = first_at.zip(last_at).and_then(|(first, last)| last.since(first));
     let is_given = |given: Option<u64>, truth: Option<u64>| given.is_none() || given == truth;
@@ -187,7 +178,7 @@ fn faults(
     };
     let checks = [
         (record.owner.is_none_or(|owner| owner == OWNER), "owner"),
-        (record.protocol == session.version, "protocol"),
+        (record.protocol == version, "protocol"),
         (record.backend_pid.is_none_or(|pid| pid == BACKEND_PID), "backend_pid"),
         (record.epoch.is_none(), "epoch"),
         (is_given(record.seq, Some(at as u64)), "seq"),
@@ -221,7 +212,8 @@ fn check_once(outcome: &Outcome, session: &Session, tap: &Tap) {
 
 /// What is missing is missing for a reason; of a clean capture nothing is.
 fn check_complete(outcome: &Outcome, session: &Session, tap: &Tap) {
-    let passed = session.asked.iter().filter(|asked| tap.deliverable_at(true, asked.end).is_some()).count();
+    let truth = tap.truth();
+    let passed = session.asked.iter().filter(|asked| truth.deliverable_at(true, asked.end).is_some()).count();
     let stats = &outcome.stats;
     assert!(stats.lost_requests <= session.asked.len() as u64, "more lost than there were: {stats:?}");
     let reasons = stats.gap_bytes + stats.lost_requests + stats.malformed + stats.truncated_packets;
@@ -243,7 +235,7 @@ fn check_complete(outcome: &Outcome, session: &Session, tap: &Tap) {
         let proven = if session.version == Protocol::V3 { Pairing::Exact } else { Pairing::Fifo };
         let at = record.seq.expect("an ordinal where the start was seen") as usize;
         let answer = session.asked[at].answer.as_ref();
-        let is_answered = answer.is_some_and(|answer| tap.deliverable_at(false, answer.end).is_some());
+        let is_answered = answer.is_some_and(|answer| truth.deliverable_at(false, answer.end).is_some());
         assert!(record.owner == Some(OWNER) && record.backend_pid == Some(BACKEND_PID), "{record:?}");
         if is_answered {
             assert!(record.pairing == proven && record.latency_ns.is_some(), "{record:?}");

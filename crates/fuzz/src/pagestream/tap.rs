@@ -8,7 +8,8 @@ use std::ops::Range;
 use record::Timestamp;
 
 use super::session::Session;
-use crate::evidence::Overtaken;
+use super::view::View;
+use crate::evidence::{Overtaken, Repeated};
 use crate::segment::{ACK, FIN, Header, MAX_PAYLOAD_BYTES, Owned, RST, SYN};
 
 /// When the connection begins.
@@ -51,23 +52,28 @@ impl Fate {
 
 /// A packet that passed.
 #[derive(Debug, Clone, Copy)]
-struct Passed {
-    is_from_client: bool,
+pub struct Passed {
+    pub(super) is_from_client: bool,
     offset: usize,
     len: usize,
     flags: u8,
     /// Offset that it acknowledges.
     ack: usize,
     has_sack: bool,
-    time: Timestamp,
+    pub(super) time: Timestamp,
     ip_id: u16,
     fate: Fate,
 }
 
 impl Passed {
     /// Where its bytes lie in the stream.
-    fn range(&self) -> Range<usize> {
+    pub(super) fn range(&self) -> Range<usize> {
         self.offset..self.offset + self.len
+    }
+
+    /// Whether the two have bytes in common, if they go the same way.
+    fn overlaps(&self, other: &Passed) -> bool {
+        other.range().start < self.range().end && self.range().start < other.range().end
     }
 }
 
@@ -220,35 +226,23 @@ impl Tap {
         self.passed.iter().map(|passed| passed.time).max().unwrap_or(START)
     }
 
-    /// When the byte at `offset` first passed.
-    pub fn passed_at(&self, is_from_client: bool, offset: usize) -> Option<Timestamp> {
-        let holds = |passed: &&Passed| passed.is_from_client == is_from_client && passed.range().contains(&offset);
-        self.passed.iter().filter(holds).map(|passed| passed.time).min()
+    /// What passed, as everybody at the tap knows it.
+    pub fn truth(&self) -> View<'_> {
+        View { passed: &self.passed, in_order: Vec::new(), unseen: Vec::new() }
     }
 
-    /// When everything up to `end` had passed; `None` where some of it never did.
-    pub fn deliverable_at(&self, is_from_client: bool, end: usize) -> Option<Timestamp> {
-        self.deliverable_without(is_from_client, end, &[])
+    /// What passed, but for the client's overtaken segments and for first copies of which nothing in the capture tells, which
+    /// has missed the first `missed` packets.
+    pub fn told(&self, missed: usize) -> View<'_> {
+        View { passed: &self.passed, in_order: self.untold_overtaken(true, missed), unseen: self.untold_copies(missed) }
     }
 
-    /// The same as it would have been had the pieces in `without` passed in order.
-    pub fn deliverable_without(&self, is_from_client: bool, end: usize, without: &[Range<usize>]) -> Option<Timestamp> {
-        let mut latest = START;
-        let mut offset = 0;
-        while offset < end {
-            let passed_at = self.passed_at(is_from_client, offset)?;
-            if !without.iter().any(|piece| piece.contains(&offset)) {
-                latest = latest.max(passed_at);
-            }
-            let holds = |passed: &&Passed| passed.is_from_client == is_from_client && passed.range().contains(&offset);
-            offset = self.passed.iter().filter(holds).map(|passed| passed.range().end).min()?;
-        }
-        Some(latest)
+    fn is_captured(&self, at: usize, missed: usize) -> bool {
+        at >= missed && self.passed.get(at).is_some_and(|passed| !passed.fate.is_dropped)
     }
 
     /// The overtaken segments of which the capture has no copy and no acknowledgement that tells of them.
-    pub fn untold(&self, is_from_client: bool, missed: usize) -> Vec<Range<usize>> {
-        let is_captured = |at: usize| at >= missed && !self.passed[at].fate.is_dropped;
+    fn untold_overtaken(&self, is_from_client: bool, missed: usize) -> Vec<Range<usize>> {
         let mut untold = Vec::new();
         for (at, piece) in self.passed.iter().enumerate() {
             let is_ahead = |other: &&Passed| other.is_from_client == is_from_client && other.offset > piece.offset;
@@ -258,11 +252,35 @@ impl Tap {
             };
             let overtaken = Overtaken { seq: piece.offset as u32, since: first.time, until: piece.time };
             let tells = |other: &Passed| match other.is_from_client == is_from_client {
-                true => other.range().start < piece.range().end && piece.range().start < other.range().end,
+                true => other.overlaps(piece),
                 false => overtaken.is_told_by(other.ack as u32, other.has_sack, other.time),
             };
-            if !self.passed.iter().enumerate().any(|(at, other)| is_captured(at) && tells(other)) {
+            if !self.passed.iter().enumerate().any(|(at, other)| self.is_captured(at, missed) && tells(other)) {
                 untold.push(piece.range());
+            }
+        }
+        untold
+    }
+
+    /// Places of the packets that the capture does not have, and whose copy it has, without anything before that copy that
+    /// tells of them: an acknowledgement, or that the copy is the first of its direction, where the capture began after the
+    /// connection did.
+    fn untold_copies(&self, missed: usize) -> Vec<usize> {
+        let mut untold = Vec::new();
+        for (at, piece) in self.passed.iter().enumerate().filter(|(at, _)| !self.is_captured(*at, missed)) {
+            let is_own = |other: &Passed| other.is_from_client == piece.is_from_client;
+            let is_copy = |copy: usize| {
+                self.is_captured(copy, missed) && is_own(&self.passed[copy]) && piece.overlaps(&self.passed[copy])
+            };
+            let Some(copy) = (at + 1..self.passed.len()).find(|&copy| is_copy(copy)) else { continue };
+            let repeated = Repeated { seq: piece.offset as u32 };
+            let mut before =
+                (0..copy).filter(|&other| self.is_captured(other, missed)).map(|other| &self.passed[other]);
+            let is_told = before.clone().any(|other| !is_own(other) && repeated.is_told_by(other.ack as u32));
+            let begins = |other: &Passed| !is_own(other) || other.len > 0 || other.flags & SYN != 0;
+            let is_first = missed > 0 && !before.any(begins);
+            if !is_told && !is_first {
+                untold.push(at);
             }
         }
         untold

@@ -24,7 +24,7 @@ impl Reader {
 
     fn segment(&mut self, from: usize, bytes: &[u8], ms: u64) -> Accepted {
         let offset = self.half.offset_of(START.plus(from as u64)).unwrap();
-        let span = Span { offset, len: bytes.len() as u64, bytes, at: at(ms) };
+        let span = Span { offset, len: bytes.len() as u64, bytes, at: at(ms), is_timed: true };
         let accepted = self.half.accept(span, &mut self.buffers);
         if let Accepted::InOrder { skip, late } = accepted {
             self.half.advance(span.len - skip);
@@ -46,7 +46,7 @@ impl Reader {
                 Ready::Gap { len } => self.out.extend(std::iter::repeat_n(None, len as usize)),
                 Ready::Data(held) => {
                     self.out.extend(held.bytes.iter().map(|&byte| Some(byte)));
-                    self.late.push(held.late);
+                    self.late.push(!held.is_timed);
                     self.buffers.release(held.bytes);
                 }
             }
@@ -190,7 +190,7 @@ fn what_waited_for_a_late_byte_has_no_known_time() {
         reader.segment(2, b"cd", 1);
         reader.acknowledge(acknowledged, 2);
         let offset = reader.half.offset_of(START.plus(1)).unwrap();
-        let span = Span { offset, len: 1, bytes: b"b", at: at(3) };
+        let span = Span { offset, len: 1, bytes: b"b", at: at(3), is_timed: true };
         assert_eq!(
             reader.half.accept(span, &mut reader.buffers),
             Accepted::InOrder { skip: 0, late: acknowledged > 1 }
