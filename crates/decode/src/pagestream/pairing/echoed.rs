@@ -145,24 +145,37 @@ impl Pairing {
     /// The request was lost: the answer says all the same what was asked for.
     fn close_lost(&mut self, answer: &Answer, seen_at: Timestamp, out: &mut Emitter<'_>) {
         let was_counted = self.count_answered();
-        let mut arrived = None;
-        if let Some(Slot::Lost(lost)) = self.slots.front_mut() {
-            // Unless answers were lost, too, this is the next one of the requests in the hole.
-            if !self.answers_lost {
-                let target = answer.head.echo.and_then(|echo| echo.target);
-                if lost.pay(Protocol::V3, target.map(|target| target.kind())) != Payment::Paid {
-                    lost.at = None;
-                }
-                arrived = lost.at;
-            }
-            if lost.is_paid() {
-                self.slots.pop_front();
-            }
-        }
+        // Unless answers were lost, too, this is the next one of the requests in the hole.
+        let arrived = if self.answers_lost { None } else { self.pay_hole(answer) };
         if !was_counted {
             out.stats.lost_requests = out.stats.lost_requests.saturating_add(1);
         }
         out.answer_alone(answer, seen_at, arrived);
+    }
+
+    /// Takes the answer off the hole at the front. Gives when its request came, where that is known.
+    fn pay_hole(&mut self, answer: &Answer) -> Option<Timestamp> {
+        while matches!(self.slots.front(), Some(Slot::Lost(lost)) if lost.is_paid()) {
+            self.slots.pop_front();
+        }
+        let is_last = !matches!(self.slots.get(1), Some(Slot::Lost(_)));
+        let Some(Slot::Lost(lost)) = self.slots.front_mut() else { return None };
+        let target = answer.head.echo.and_then(|echo| echo.target);
+        let is_its_own = is_last || lost.has_more();
+        let payment = lost.pay(Protocol::V3, target.map(|target| target.kind()));
+        if payment != Payment::Paid || !is_its_own {
+            // From here on nothing tells which answer belongs to which of the holes up to the next request.
+            for slot in &mut self.slots {
+                let Slot::Lost(lost) = slot else { break };
+                lost.at = None;
+            }
+        }
+        let Some(Slot::Lost(lost)) = self.slots.front() else { return None };
+        let arrived = lost.at;
+        if lost.is_paid() {
+            self.slots.pop_front();
+        }
+        arrived
     }
 }
 

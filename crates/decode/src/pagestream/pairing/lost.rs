@@ -18,6 +18,8 @@ pub(super) struct Lost {
     answered_bytes: Option<u64>,
     /// While the hole is open: how many of them have been answered already.
     answered: u32,
+    /// While the hole is open: how many answers have been taken for answers to them.
+    paid: u32,
     /// While the hole is open: what of it lay in the packet that came at `at`, less the most that those answered can have taken.
     cut_bytes: u64,
     /// The fewest requests that they can be.
@@ -67,7 +69,8 @@ impl Lost {
     /// So many requests of unknown kinds.
     pub(super) fn exactly(count: u32, counted: u32, at: Option<Timestamp>) -> Self {
         let (fewest, most) = (count, count);
-        Self { bytes: None, answered_bytes: None, answered: 0, cut_bytes: 0, fewest, most, counted, at, open: false }
+        let (answered, paid, cut_bytes) = (0, 0, 0);
+        Self { bytes: None, answered_bytes: None, answered, paid, cut_bytes, fewest, most, counted, at, open: false }
     }
 
     /// The hole ends; `bytes` is its length. Those of its requests that have been answered are counted already.
@@ -75,10 +78,10 @@ impl Lost {
         (self.fewest, self.most) = count_of_requests(version, bytes);
         (self.counted, self.open) = (self.fewest.saturating_sub(self.answered), false);
         self.bytes = self.answered_bytes.and_then(|answered| bytes.checked_sub(answered));
-        match self.bytes {
-            Some(left) => (self.fewest, self.most) = count_of_requests(version, left),
-            None => self.fewest = 0,
-        }
+        (self.fewest, self.most) = match self.bytes {
+            Some(left) => count_of_requests(version, left),
+            None => (self.fewest.saturating_sub(self.paid), self.most.saturating_sub(self.paid)),
+        };
     }
 
     /// Takes in a request of unknown kind that came right behind it; false where that would blur what is known.
@@ -104,9 +107,15 @@ impl Lost {
         self.most == 0 && !self.open
     }
 
+    /// Whether the next answer is surely to one of its requests, wherever what comes behind it begins.
+    pub(super) fn has_more(&self) -> bool {
+        self.open || self.fewest > 0
+    }
+
     /// An answer comes, to a request of this kind where that is known (errors do not tell).
     pub(super) fn pay(&mut self, version: Protocol, kind: Option<Kind>) -> Payment {
         if self.open {
+            self.paid = self.paid.saturating_add(1);
             // The packet that was cut ends somewhere; what is answered behind that came later.
             let longest = longest_request_bytes(version);
             let left = self.cut_bytes.checked_sub(kind.map_or(longest, |kind| request_bytes(version, kind)));
@@ -192,6 +201,19 @@ mod tests {
         lost.end(Protocol::V2, 74);
         assert_eq!(lost.pay(Protocol::V2, None), Payment::Paid);
         assert_eq!(lost.pay(Protocol::V2, Some(Kind::GetPage)), Payment::Paid);
+        assert!(lost.is_paid());
+    }
+
+    #[test]
+    fn an_error_to_a_request_of_an_open_hole_counts_as_one_of_its_answers() {
+        let mut lost = Lost::begun(None);
+        lost.pay(Protocol::V3, Some(Kind::GetPage));
+        lost.pay(Protocol::V3, None);
+        lost.end(Protocol::V3, 3 * 47);
+        assert_eq!((lost.fewest, lost.most), (1, 2));
+        let mut lost = Lost::begun(None);
+        lost.pay(Protocol::V3, None);
+        lost.end(Protocol::V3, 47);
         assert!(lost.is_paid());
     }
 
