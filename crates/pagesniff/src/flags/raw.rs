@@ -71,7 +71,7 @@ pub struct RawArgs {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum RawCommand {
-    /// Write the records of traces to standard output, as JSON Lines, CSV or a page trace.
+    /// Write the records of traces in other formats: JSON Lines, CSV, Parquet, and those of Neon and libCacheSim.
     Export(RawExport),
     /// Say what traces tell: needless re-fetches and their proof, what was slow, and how much of the picture is there.
     Report(RawReport),

@@ -77,7 +77,13 @@ impl RawExport {
     pub fn checked(self) -> Result<Self, clap::Error> {
         if self.out.is_some() && self.to != RawExportFormat::Parquet {
             let message = "--out goes with --to parquet only; all other formats go to standard output";
-            return Err(RawArgs::command().error(ErrorKind::ArgumentConflict, message));
+            let mut program = RawArgs::command();
+            program.build();
+            let command = program.find_subcommand_mut("export");
+            return Err(command.map_or_else(
+                || clap::Error::raw(ErrorKind::ArgumentConflict, message),
+                |command| command.error(ErrorKind::ArgumentConflict, message),
+            ));
         }
         Ok(self)
     }
