@@ -164,6 +164,10 @@ fn a_page_that_cannot_be_written_is_said_before_the_work() {
     let ended = directory.run("report nowhere --html missing/page.html");
     assert_eq!((ended.status, ended.stdout.as_str()), (1, ""));
     assert!(ended.stderr.contains("--html missing/page.html: cannot be created"), "{}", ended.stderr);
+    directory.write("page.html", b"the last report");
+    assert_eq!(directory.run("report nowhere --html page.html --json new.json").status, 1);
+    let left = std::fs::read(directory.path("page.html")).unwrap();
+    assert!(left == b"the last report" && !directory.path("new.json").exists());
     let ended = directory.run("report nowhere --html -");
     assert_eq!(ended.status, 2, "{}", ended.stderr);
 }

@@ -22,6 +22,7 @@ pub mod findings;
 pub mod flags;
 mod notes;
 mod page_trace_out;
+mod pending_file;
 pub mod pipeline;
 pub mod plan;
 #[cfg(all(feature = "live", target_os = "linux"))]

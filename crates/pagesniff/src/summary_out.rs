@@ -1,20 +1,17 @@
 //! The file of `--summary`.
 
-use std::fs::File;
 use std::io::{self, Write};
-use std::path::PathBuf;
-
-use analysis::render::report_json;
-use analysis::summary::Report;
-use anyhow::anyhow;
 
 use crate::flags::SummaryTarget;
+use crate::pending_file::PendingFile;
 use crate::run::{Ended, output_outcome};
+use analysis::render::report_json;
+use analysis::summary::Report;
 
 /// Where the summary goes, opened before the run so that a wrong path does not cost it.
 pub(crate) enum SummaryOut {
     Stdout,
-    File { path: PathBuf, file: File },
+    File(PendingFile),
 }
 
 impl SummaryOut {
@@ -22,11 +19,7 @@ impl SummaryOut {
     pub(crate) fn open(target: &SummaryTarget) -> anyhow::Result<Self> {
         match target {
             SummaryTarget::Stdout => Ok(Self::Stdout),
-            SummaryTarget::File(path) => {
-                let file = File::create(path)
-                    .map_err(|error| anyhow!("--summary {}: cannot be created: {error}", path.display()))?;
-                Ok(Self::File { path: path.clone(), file })
-            }
+            SummaryTarget::File(path) => PendingFile::open("--summary", path).map(Self::File),
         }
     }
 
@@ -35,11 +28,7 @@ impl SummaryOut {
         let json = report_json(report)?;
         match self {
             Self::Stdout => output_outcome(io::stdout().lock().write_all(json.as_bytes())),
-            Self::File { path, mut file } => {
-                file.write_all(json.as_bytes())
-                    .map_err(|error| anyhow!("--summary {}: writing failed: {error}", path.display()))?;
-                Ok(Ended::Done)
-            }
+            Self::File(file) => file.write(&json).map(|()| Ended::Done),
         }
     }
 }

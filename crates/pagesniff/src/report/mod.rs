@@ -19,10 +19,11 @@ pub(crate) use circumstances::UNPROVEN_LATENCIES;
 pub use flags::{RawCacheSizing, RawCompare, RawReport, RawReportOutput};
 use input::Input;
 pub(crate) use input::forget_times;
-use output::{Output, Page};
+use output::Output;
 use progress::ReportProgress;
 
 use crate::flags::RawOwnerFilter;
+use crate::pending_file::PendingFile;
 use crate::run::Ended;
 use crate::terminal::columns_of;
 
@@ -33,7 +34,7 @@ use crate::terminal::columns_of;
 /// A trace cannot be read, or the report cannot be written.
 pub fn report(raw: &RawReport) -> anyhow::Result<Ended> {
     let output = Output::open(&raw.output)?;
-    let page = raw.html.as_deref().map(Page::open).transpose()?;
+    let page = raw.html.as_deref().map(|path| PendingFile::open("--html", path)).transpose()?;
     let wanted = Wanted { cache: &raw.cache, charts: page.is_some(), quiet: raw.output.quiet };
     let (report, pictures) = diagnose(&raw.traces, &raw.filter, &wanted)?;
     if let (Some(page), Some(pictures)) = (page, &pictures) {
