@@ -208,7 +208,8 @@ fn depth_content(pictures: &Pictures) -> Option<(Plot, String)> {
     let plot = Plot::of_height(180.0);
     let y = Scale { values: (0.0, most as f64), places: (plot.bottom(), plot.top), is_log: false };
     let width = plot.width / (last + 1) as f64;
-    let mut marks: String = y.ticks().iter().map(|&count| plot.tick_y(y.at(count), &number_text(count))).collect();
+    let mut marks: String =
+        y.whole_ticks().iter().map(|&count| plot.tick_y(y.at(count), &number_text(count))).collect();
     let mut hits = String::new();
     for (bin, &count) in pictures.depth.iter().enumerate().take(last + 1) {
         let (from, to) = (1u64 << bin, (2u64 << bin) - 1);

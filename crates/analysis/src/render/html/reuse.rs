@@ -52,7 +52,8 @@ fn windows_content(windows: &[WindowReport], report: &Report) -> Option<(Plot, S
     let x = Scale { values: (0.0, (last - first) as f64), places: (plot.left, plot.right()), is_log: false };
     let y = Scale { values: (0.0, most as f64), places: (plot.bottom(), plot.top), is_log: false };
     let at = |time_ns: u64| x.at(time_ns.saturating_sub(first) as f64);
-    let mut marks: String = y.ticks().iter().map(|&pages| plot.tick_y(y.at(pages), &number_text(pages))).collect();
+    let mut marks: String =
+        y.whole_ticks().iter().map(|&pages| plot.tick_y(y.at(pages), &number_text(pages))).collect();
     let fifths: Vec<u64> = (0..5).map(|n| first + (last - first) / 5 * n).collect();
     marks.push_str(&time_ticks(&plot, &fifths));
     marks.push_str(&plot.names(&time_name(&fifths), "pages"));
@@ -212,7 +213,8 @@ fn times_content(report: &Report, pictures: &Pictures) -> Option<(Plot, String)>
     let begin = |bin: usize| reuse_time_begin_ns(bin) as f64;
     let x = Scale { values: (begin(first), begin(last + 1)), places: (plot.left, plot.right()), is_log: true };
     let y = Scale { values: (0.0, most as f64), places: (plot.bottom(), plot.top), is_log: false };
-    let mut marks: String = y.ticks().iter().map(|&count| plot.tick_y(y.at(count), &number_text(count))).collect();
+    let mut marks: String =
+        y.whole_ticks().iter().map(|&count| plot.tick_y(y.at(count), &number_text(count))).collect();
     let written = TIMES_WRITTEN.iter().filter(|(ns, _)| (x.values.0..x.values.1).contains(&(*ns as f64)));
     marks.extend(written.map(|(ns, label)| plot.tick_x(x.at(*ns as f64), label)));
     let mut hits = String::new();

@@ -105,6 +105,11 @@ impl Scale {
         let step = round_step((to - from) / 5.0);
         (0..=10).map(|n| (from / step).ceil() * step + f64::from(n) * step).filter(|&value| value <= to).collect()
     }
+
+    /// The same for what is counted, of which there are no halves.
+    pub(super) fn whole_ticks(&self) -> Vec<f64> {
+        self.ticks().into_iter().filter(|tick| tick.fract() == 0.0).collect()
+    }
 }
 
 /// The least of 1, 2 and 5 times a power of ten that is not below `step`.
@@ -207,6 +212,7 @@ mod tests {
         let linear = Scale { values: (0.0, 930.0), places: (100.0, 0.0), is_log: false };
         assert_eq!([0.0, 465.0, 930.0, 2000.0].map(|value| linear.at(value)), [100.0, 50.0, 0.0, 0.0]);
         assert_eq!(linear.ticks(), [0.0, 200.0, 400.0, 600.0, 800.0]);
+        assert_eq!(Scale { values: (0.0, 1.0), ..linear }.whole_ticks(), [0.0, 1.0]);
         let log = Scale { values: (1.0, 10_000.0), places: (0.0, 400.0), is_log: true };
         assert!((log.at(100.0) - 200.0).abs() < 1e-9);
         assert_eq!(log.ticks(), [1.0, 10.0, 100.0, 1000.0, 10_000.0]);
