@@ -182,7 +182,7 @@ pub(super) fn times(report: &Report, pictures: &Pictures) -> Figure {
         )
         .into(),
         legend: if has_classes { legend(&Layer::ALL[1..], true) } else { String::new() },
-        content: times_content(report, pictures).ok_or("No page was asked for twice."),
+        content: times_content(report, pictures).ok_or("No page that is followed was asked for again by the same compute."),
     }
 }
 
