@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::harness::{Dir, Ended};
+use crate::planted::session_of_tenant;
 use crate::session::{Backend, MS, Reply, Session, US};
 use crate::{json, traced};
 
@@ -202,4 +203,26 @@ fn a_report_says_what_cache_would_have_spared_the_fetches() {
     assert!(text.contains("has between 1.0 MiB and 1.5 MiB."), "{text}");
     let refused = directory.run("report traces --chunk-blocks 0");
     assert_eq!(refused.status, 2, "{}", refused.stderr);
+}
+
+#[test]
+fn bars_of_several_tenants_tell_whose_they_are() {
+    let one = session_of_tenant(0);
+    let directory = traces_of(&one);
+    let bars_of = |traces: &str| {
+        assert_eq!(directory.run(&format!("report {traces} --html page.html --quiet")).status, 0);
+        let page = std::fs::read_to_string(directory.path("page.html")).unwrap();
+        page.split_once("id=relations").unwrap().1.split_once("</figure>").unwrap().0.to_owned()
+    };
+    let tenant = one.owner().tenant.to_string();
+    assert!(!bars_of("traces").contains(&tenant[..8]), "the only tenant needs no telling");
+    let other = session_of_tenant(1);
+    directory.write("other.pcap", &other.capture(|_, _| false));
+    assert_eq!(directory.run("--read other.pcap --out others --quiet").status, 0);
+    let bars = bars_of("traces others");
+    for session in [&one, &other] {
+        let tenant = session.owner().tenant.to_string();
+        let beside = format!(" {}…</text>", &tenant[..8]);
+        assert!(bars.contains(&beside) && bars.contains(&format!(" of {tenant}/")), "{bars}");
+    }
 }

@@ -3,7 +3,7 @@
 use super::super::units::{count_text, time_text};
 use super::Escaped;
 use super::svg::{Figure, Plot, Scale, WIDTH, hit, legend, number_text};
-use crate::diagnosis::{RefetchCounts, Report};
+use crate::diagnosis::{RefetchCounts, RelationRow, Report};
 use crate::pictures::Layer;
 
 /// Relations with a bar: as many as the tables have rows.
@@ -12,8 +12,11 @@ const MOST_BARS: usize = 15;
 /// How high a relation's bar is, and its row.
 const BAR: (f64, f64) = (16.0, 24.0);
 
+/// Where bars begin: names stand before.
+const NAMES_WIDTH: f64 = 240.0;
+
 /// The longest name that stands beside a bar; the tables have it whole.
-const NAME_CHARS: usize = 28;
+const NAME_CHARS: usize = 32;
 
 /// GetPage by layer.
 fn layers_of(counts: &RefetchCounts) -> [u64; Layer::ALL.len()] {
@@ -141,17 +144,55 @@ pub(super) fn relations(report: &Report) -> Figure {
     }
 }
 
+/// Whether bars are of several tenants, or of several timelines of one.
+enum Owners {
+    One,
+    Timelines,
+    Tenants,
+}
+
+impl Owners {
+    fn of(rows: &[&RelationRow]) -> Self {
+        let differ = |of: fn(&RelationRow) -> &Option<String>| {
+            rows.windows(2).any(|pair| matches!(pair, [one, other] if of(one) != of(other)))
+        };
+        match (differ(|row| &row.tenant), differ(|row| &row.timeline)) {
+            (true, _) => Self::Tenants,
+            (false, true) => Self::Timelines,
+            (false, false) => Self::One,
+        }
+    }
+
+    /// Whose a relation is, in whole and by the first digits of what tells it apart; both empty where there is but one owner.
+    fn names(&self, row: &RelationRow) -> (String, String) {
+        let apart = match self {
+            Self::One => None,
+            Self::Timelines => row.timeline.as_ref(),
+            Self::Tenants => row.tenant.as_ref(),
+        };
+        let (Some(apart), Some(tenant), Some(timeline)) = (apart, &row.tenant, &row.timeline) else {
+            return (String::new(), String::new());
+        };
+        let digits: String = apart.chars().take(8).collect();
+        (format!(" of {tenant}/{timeline}"), format!(" {digits}…"))
+    }
+}
+
 fn relations_content(report: &Report) -> Option<(Plot, String)> {
     let rows: Vec<_> = report.relations.iter().filter(|row| row.getpage > 0).take(MOST_BARS).collect();
     let most = rows.iter().map(|row| row.getpage).max()?;
-    let plot = Plot { left: 210.0, top: 6.0, width: WIDTH - 210.0 - 20.0, height: BAR.1 * rows.len() as f64 };
+    let owners = Owners::of(&rows);
+    let plot =
+        Plot { left: NAMES_WIDTH, top: 6.0, width: WIDTH - NAMES_WIDTH - 20.0, height: BAR.1 * rows.len() as f64 };
     let x = Scale { values: (0.0, most as f64), places: (plot.left, plot.right()), is_log: false };
-    let mut marks: String = x.ticks().iter().map(|&count| plot.tick_x(x.at(count), &number_text(count))).collect();
+    let mut marks: String =
+        x.whole_ticks().iter().map(|&count| plot.tick_x(x.at(count), &number_text(count))).collect();
     let mut hits = String::new();
     for (place, row) in rows.iter().enumerate() {
         let top = plot.top + place as f64 * BAR.1;
         let name = row.rel.as_deref().unwrap_or("(further relations)");
-        let short: String = name.chars().take(NAME_CHARS).collect();
+        let (owner, initials) = owners.names(row);
+        let short: String = format!("{name}{initials}").chars().take(NAME_CHARS).collect();
         let (text_x, text_y) = (plot.left - 8.0, top + 16.0);
         marks.push_str(&format!("<text class=y x={text_x:.1} y={text_y:.1}>{}</text>\n", Escaped(&short)));
         let counts = stack(row.refetch.as_ref(), row.getpage);
@@ -164,7 +205,7 @@ fn relations_content(report: &Report) -> Option<(Plot, String)> {
                 "<rect class=m fill=url(#p{layer}) x={from:.1} y={top:.1} width={width:.2} height={height:.1} />\n"
             ));
         }
-        let text = format!("{name}: {} GetPage{}", count_text(row.getpage), listed(&counts, report));
+        let text = format!("{name}{owner}: {} GetPage{}", count_text(row.getpage), listed(&counts, report));
         hits.push_str(&hit(&text, (plot.left, top, plot.width, BAR.1)));
     }
     marks.push_str(&plot.names("GetPage", ""));
