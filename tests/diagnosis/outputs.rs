@@ -226,3 +226,12 @@ fn bars_of_several_tenants_tell_whose_they_are() {
         assert!(bars.contains(&beside) && bars.contains(&format!(" of {tenant}/")), "{bars}");
     }
 }
+
+#[cfg(feature = "parquet")]
+#[test]
+fn an_export_of_nothing_says_that_there_is_no_file() {
+    let directory = traces_of(&again_and_again(2, 1));
+    let ended = directory.run("export traces --to parquet --out records --kind dbsize");
+    let note = "Note: no request is left to export, so no file was written.\n";
+    assert_eq!(ended, Ended { status: 0, stdout: String::new(), stderr: note.to_owned() });
+}

@@ -18,7 +18,7 @@ use trace::{ConnectionOwner, Counter, Damage, OrderedRecords, TraceError, Writte
 
 use oracle_out::OracleOut;
 #[cfg(feature = "parquet")]
-use parquet_out::ParquetOut;
+use parquet_out::{Exported, ParquetOut};
 
 use crate::filter::{Filter, Verdict};
 use crate::flags::{RawExport, RawExportFormat};
@@ -139,9 +139,12 @@ fn as_parquet(raw: &RawExport) -> anyhow::Result<Ended> {
         })?;
         out.end_files()?;
     }
-    let left_out = out.finish()?;
+    let Exported { files, left_out } = out.finish()?;
     if left_out > 0 && !raw.quiet {
         eprintln!("Note: {} requests are of times beyond the year 2262, and are left out.", count_text(left_out));
+    }
+    if files == 0 && !raw.quiet {
+        eprintln!("Note: no request is left to export, so no file was written.");
     }
     if clocks_disagree && !raw.quiet {
         eprintln!("Note: {UNPROVEN_LATENCIES}.");

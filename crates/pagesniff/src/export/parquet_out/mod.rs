@@ -43,6 +43,13 @@ pub(super) struct ParquetOut {
     left_out: u64,
 }
 
+/// What came of an export.
+pub(super) struct Exported {
+    pub(super) files: usize,
+    /// Records of times beyond the format.
+    pub(super) left_out: u64,
+}
+
 #[derive(Default)]
 struct Partition {
     records: Vec<Record>,
@@ -181,8 +188,8 @@ impl ParquetOut {
         Ok(())
     }
 
-    /// Gives all files their names. How many records were left out.
-    pub(super) fn finish(mut self) -> anyhow::Result<u64> {
+    /// Gives all files their names.
+    pub(super) fn finish(mut self) -> anyhow::Result<Exported> {
         self.end_files()?;
         for path in &self.finished {
             let path = self.directory.join(path);
@@ -204,7 +211,7 @@ impl ParquetOut {
                 )
             })?;
         }
-        Ok(self.left_out)
+        Ok(Exported { files: self.finished.len(), left_out: self.left_out })
     }
 
     fn hidden_path(&self, number: usize) -> PathBuf {
