@@ -93,6 +93,9 @@ impl Limits {
     };
 }
 
+/// What is known of the pages of so many records, some 30 KiB, stays in a processor's caches until they have been observed.
+pub const EXPECTED_RECORDS: usize = 128;
+
 /// What the records come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Origin {
@@ -243,8 +246,8 @@ impl Diagnosis {
         self.shards.observe(record);
     }
 
-    /// Prepares for records that come next, a thousand or so; it changes no result, and spares much waiting for memory.
-    pub fn expect(&self, next: &[Record]) {
+    /// Prepares for the records that come next, some [`EXPECTED_RECORDS`]; it changes no result, and spares waiting for memory.
+    pub fn expect(&mut self, next: &[Record]) {
         self.refetch.fetch(next);
     }
 

@@ -178,9 +178,16 @@ impl LatestFetches {
         Self { limit, pages: HashTable::new(), hasher: RandomState::default(), halvings: 0 }
     }
 
-    /// Brings what is remembered of a page into the processor's caches.
-    pub(super) fn fetch(&self, page: PageOf) {
-        std::hint::black_box(self.pages.find(self.hasher.hash_one(page.packed()), |latest| latest.page == page));
+    /// Where a page is found.
+    pub(super) fn place_of(&self, page: PageOf) -> (u64, PageOf) {
+        (self.hasher.hash_one(page.packed()), page)
+    }
+
+    /// Brings what is remembered of pages into the processor's caches.
+    pub(super) fn fetch(&self, places: &[(u64, PageOf)]) {
+        for (hash, page) in places {
+            std::hint::black_box(self.pages.find(*hash, |latest| latest.page == *page));
+        }
     }
 
     /// What is remembered of a page, made where it is new; `None` where it is not followed. `target_at` tells what a page's

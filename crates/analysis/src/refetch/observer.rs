@@ -101,6 +101,8 @@ pub struct Refetch {
     relation_of: HashMap<Relation, u32, RandomState>,
     last_relation: Option<(Relation, u32)>,
     latest: LatestFetches,
+    /// Pages that are asked for next.
+    expected: Vec<(u64, PageOf)>,
     counts: ClassCounts,
     uncounted: Uncounted,
 }
@@ -118,6 +120,7 @@ impl Refetch {
             relation_of: HashMap::default(),
             last_relation: None,
             latest: LatestFetches::new(limits.keys),
+            expected: Vec::new(),
             counts: ClassCounts::default(),
             uncounted: Uncounted::default(),
         }
@@ -128,18 +131,20 @@ impl Refetch {
         self.losses.add(from, until);
     }
 
-    /// Brings what is known of the pages of records that come next into the processor's caches, for all of them at once: one
-    /// after the other they would wait for memory most of the time. Changes nothing.
-    pub(crate) fn fetch(&self, next: &[Record]) {
+    /// Brings what is known of the pages of records that come next into the processor's caches. Changes nothing.
+    pub(crate) fn fetch(&mut self, next: &[Record]) {
+        // First where to look, then the looks alone: the shorter they are, the more of them wait for memory together.
+        self.expected.clear();
         for record in next {
             let Target::GetPage { rel, blkno } = record.target else { continue };
             let relation = Relation { owner: record.owner, rel };
             let last = self.last_relation.filter(|(last, _)| *last == relation).map(|(_, place)| place);
             let relation = last.or_else(|| self.relation_of.get(&relation).copied());
             let page = self.connections.cache_asked(record).zip(relation);
-            page.into_iter()
-                .for_each(|(cache, relation)| self.latest.fetch(PageOf { cache: cache.0, relation, blkno }));
+            let page = page.map(|(cache, relation)| PageOf { cache: cache.0, relation, blkno });
+            self.expected.extend(page.map(|page| self.latest.place_of(page)));
         }
+        self.latest.fetch(&self.expected);
     }
 
     /// Takes the next record in the order of (`time`, `client`, `server`, `seq`).

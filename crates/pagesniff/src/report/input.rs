@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{SyncSender, sync_channel};
 
-use analysis::diagnosis::{Diagnosis, InputFacts, Origin};
+use analysis::diagnosis::{Diagnosis, EXPECTED_RECORDS, InputFacts, Origin};
 use analysis::page_trace::PageTraceEvent;
 use analysis::render::count_text;
 use anyhow::{anyhow, bail};
@@ -135,23 +135,26 @@ fn feed_traces(
     let wanted = RawFilter { owner: raw_filter.clone(), ..RawFilter::default() };
     let filter = Filter::from_raw(&wanted, !raw_filter.names_owner());
     let mut left_out = 0u64;
-    read_ahead(OrderedRecords::open(files)?, |mut batch| {
-        diagnosis.expect(&batch);
-        for record in &mut batch {
-            owners.join(record);
-            if clocks_disagree {
-                forget_times(record);
-            }
-            progress.step();
-            match filter.verdict(record) {
-                Verdict::Keep => diagnosis.observe(record),
-                Verdict::Filtered | Verdict::SampledOut | Verdict::Unattributed => {
-                    left_out = left_out.saturating_add(1);
-                    if filter.wants_tenant_of(record) {
-                        diagnosis.observe_left_out(record);
-                    }
+    let mut take = |record: &mut Record, diagnosis: &mut Diagnosis| {
+        owners.join(record);
+        if clocks_disagree {
+            forget_times(record);
+        }
+        progress.step();
+        match filter.verdict(record) {
+            Verdict::Keep => diagnosis.observe(record),
+            Verdict::Filtered | Verdict::SampledOut | Verdict::Unattributed => {
+                left_out = left_out.saturating_add(1);
+                if filter.wants_tenant_of(record) {
+                    diagnosis.observe_left_out(record);
                 }
             }
+        }
+    };
+    read_ahead(OrderedRecords::open(files)?, |mut batch| {
+        for records in batch.chunks_mut(EXPECTED_RECORDS) {
+            diagnosis.expect(records);
+            records.iter_mut().for_each(|record| take(record, diagnosis));
         }
     })?;
     if left_out > 0 {
