@@ -15,10 +15,12 @@ use trace::TraceWriter;
 
 use super::config::Config;
 use super::control::Control;
+use super::control::words::WorkerStatus;
 use super::distribution::{Distribution, Outlet};
 use super::ending;
 use super::hub::{Hub, WorkerEnd};
 use super::notify::{Notify, Watchdog};
+use super::status_text::losses_text;
 use super::traces::Traces;
 use super::worker::Worker;
 use crate::capture::CaptureError;
@@ -80,26 +82,38 @@ pub(super) fn run(config: Config) -> anyhow::Result<Ended> {
     notify.tell("READY=1");
     say(&format!("Capturing on {}.\n{}", config.interfaces.join(", "), config.in_words()));
 
-    let outcome = watch(&is_finished, &stop, Watchdog::new(&hub, &notify));
+    let mut last_words = Vec::new();
+    let outcome = watch((&is_finished, &mut last_words), &stop, Watchdog::new(&hub, &notify));
 
     notify.tell("STOPPING=1");
     stop.store(true, Ordering::Relaxed);
     threads.into_iter().for_each(|thread| drop(thread.join()));
     let _ = ending.join();
     drop(control);
+    last_words.extend(is_finished.iter().map(|finished| finished.status));
+    say(&last_words.iter().map(losses_text).collect::<String>());
     finish(&hub)?;
     outcome.map(|()| Ended::Done)
 }
 
+/// How a capturing thread ended.
+struct Finished {
+    status: WorkerStatus,
+    outcome: Result<(), CaptureError>,
+}
+
 /// Waits for a signal, or for a capturing thread that ends by itself.
 fn watch(
-    is_finished: &Receiver<Result<(), CaptureError>>,
+    (is_finished, last_words): (&Receiver<Finished>, &mut Vec<WorkerStatus>),
     stop: &AtomicBool,
     mut watchdog: Watchdog<'_>,
 ) -> anyhow::Result<()> {
     while !stop.load(Ordering::Relaxed) {
         match is_finished.recv_timeout(TICK) {
-            Ok(outcome) => return outcome.map_err(Into::into),
+            Ok(Finished { status, outcome }) => {
+                last_words.push(status);
+                return outcome.map_err(Into::into);
+            }
             Err(RecvTimeoutError::Timeout) => watchdog.feed_where_all_go_on(),
             Err(RecvTimeoutError::Disconnected) => return Err(anyhow!("capturing ended by a fault in pagesniff")),
         }
@@ -108,10 +122,10 @@ fn watch(
 }
 
 /// Starts a capturing thread, which says at its end how that came.
-fn start(worker: Worker, finished: Sender<Result<(), CaptureError>>) -> anyhow::Result<JoinHandle<()>> {
+fn start(worker: Worker, finished: Sender<Finished>) -> anyhow::Result<JoinHandle<()>> {
     let capture = move || {
-        let outcome = worker.run();
-        let _ = finished.send(outcome);
+        let (status, outcome) = worker.run();
+        let _ = finished.send(Finished { status, outcome });
     };
     thread::Builder::new().name("capture".into()).spawn(capture).map_err(no_thread)
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use analysis::render::{bytes_text, count_text};
 
-use super::control::words::{ConnectionStatus, Status, TenantStatus, TraceState};
+use super::control::words::{ConnectionStatus, Status, TenantStatus, TraceState, WorkerStatus};
 
 /// How the daemon is.
 pub(super) fn status_text(status: &Status) -> String {
@@ -16,26 +16,7 @@ pub(super) fn status_text(status: &Status) -> String {
     };
     let _ = writeln!(text, "connections: {} of {tenants} tenants{unknown}", count_text(*connections));
     for worker in &status.workers {
-        let _ = writeln!(
-            text,
-            "{}: {} packets, {} requests, {} of memory",
-            worker.interface,
-            count_text(worker.packets),
-            count_text(worker.requests),
-            bytes_text(worker.memory_bytes)
-        );
-        let losses = [
-            (worker.kernel_dropped, "packets dropped by the kernel"),
-            (worker.interface_dropped, "packets dropped by the interface"),
-            (worker.lost_requests, "requests missing"),
-            (worker.lost_responses, "answers missing"),
-            (worker.evicted_connections, "connections forgotten for want of memory"),
-            (worker.queue_dropped, "requests that the recorder had no room for"),
-            (worker.unattributed, "requests of unknown tenant"),
-        ];
-        for (count, what) in losses.into_iter().filter(|&(count, _)| count > 0) {
-            let _ = writeln!(text, "  {} {what}", count_text(count));
-        }
+        let _ = write!(text, "{}", worker_text(worker));
     }
     match &status.recorder {
         None => text.push_str("flight recorder: off\n"),
@@ -61,6 +42,36 @@ pub(super) fn status_text(status: &Status) -> String {
         let problem = trace.problem.as_ref().map_or(String::new(), |problem| format!("; {problem}"));
         let filter = if trace.filter.is_empty() { "everything" } else { &trace.filter };
         let _ = writeln!(text, "trace {}: {filter}: {state}{problem}", trace.id);
+    }
+    text
+}
+
+/// How a capturing thread is, with what it has lost.
+fn worker_text(worker: &WorkerStatus) -> String {
+    let (packets, requests) = (count_text(worker.packets), count_text(worker.requests));
+    let memory = bytes_text(worker.memory_bytes);
+    format!("{}: {packets} packets, {requests} requests, {memory} of memory\n{}", worker.interface, losses(worker))
+}
+
+/// What a capturing thread has lost, for the daemon's end; nothing where it has lost nothing.
+pub(super) fn losses_text(worker: &WorkerStatus) -> String {
+    let losses = losses(worker);
+    if losses.is_empty() { losses } else { format!("{}:\n{losses}", worker.interface) }
+}
+
+fn losses(worker: &WorkerStatus) -> String {
+    let losses = [
+        (worker.kernel_dropped, "packets dropped by the kernel"),
+        (worker.interface_dropped, "packets dropped by the interface"),
+        (worker.lost_requests, "requests missing"),
+        (worker.lost_responses, "answers missing"),
+        (worker.evicted_connections, "connections forgotten for want of memory"),
+        (worker.queue_dropped, "requests that the recorder had no room for"),
+        (worker.unattributed, "requests of unknown tenant"),
+    ];
+    let mut text = String::new();
+    for (count, what) in losses.into_iter().filter(|&(count, _)| count > 0) {
+        let _ = writeln!(text, "  {} {what}", count_text(count));
     }
     text
 }

@@ -52,12 +52,9 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Captures until the source ends.
-    ///
-    /// # Errors
-    ///
-    /// Where the source cannot be read any further; what was read before has been handed over.
-    pub(super) fn run(mut self) -> Result<(), CaptureError> {
+    /// Captures until the source ends, and says how that was: an error where the source cannot be read any further. What was
+    /// read before has been handed over in any case.
+    pub(super) fn run(mut self) -> (WorkerStatus, Result<(), CaptureError>) {
         let mut told_at = Timestamp(0);
         let outcome = loop {
             let Self { source, decoder, sink, .. } = &mut self;
@@ -86,12 +83,13 @@ impl Worker {
         };
         self.decoder.finish(&mut self.sink);
         self.tell_losses();
+        let status = self.status();
         let (ring, traces) = self.sink.finish();
         traces.into_iter().for_each(|trace| hand_back(&self.ended, trace));
         if let Some(feed) = ring {
             let _ = self.ended.send(Ended::Ring(feed));
         }
-        outcome
+        (status, outcome)
     }
 
     fn tell_losses(&mut self) {
