@@ -1,6 +1,8 @@
 //! Where the records of one capturing thread go: to the flight recorder, and to the traces that were asked for.
 
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use record::{Record, TenantTimeline, Timestamp};
@@ -56,12 +58,17 @@ pub(super) struct ActiveTrace {
     pub(super) until: Timestamp,
     /// The same by a clock that nobody sets.
     pub(super) until_instant: Instant,
+    /// Set where it is not wanted any more, also before it has begun.
+    pub(super) is_cancelled: Arc<AtomicBool>,
 }
 
 impl ActiveTrace {
     fn is_over(&self, now: Timestamp, is_idle: bool) -> bool {
         let aftermath = Instant::now().saturating_duration_since(self.until_instant);
-        now >= self.until || (is_idle && aftermath >= SILENT_AFTERMATH) || aftermath >= LONGEST_AFTERMATH
+        now >= self.until
+            || (is_idle && aftermath >= SILENT_AFTERMATH)
+            || aftermath >= LONGEST_AFTERMATH
+            || self.is_cancelled.load(Ordering::Relaxed)
     }
 }
 

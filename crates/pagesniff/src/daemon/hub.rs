@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -184,13 +184,19 @@ impl Hub {
         self.traces.begin(status.clone(), thread, feeds.len());
         let until = started.plus(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
         let mut feeds = feeds.into_iter();
-        self.ask_all(|done| {
+        let is_cancelled = Arc::new(AtomicBool::new(false));
+        let begun = self.ask_all(|done| {
             let Some(feed) = feeds.next() else { return Command::HandOver(done) };
             let outlet = Outlet::new(filter.clone(), feed);
             let until_instant = until_instant.unwrap_or_else(Instant::now);
-            Command::Begin(Box::new(ActiveTrace { id: id.clone(), outlet, until, until_instant }), done)
-        })?;
-        Ok(status)
+            let is_cancelled = Arc::clone(&is_cancelled);
+            Command::Begin(Box::new(ActiveTrace { id: id.clone(), outlet, until, until_instant, is_cancelled }), done)
+        });
+        // What one thread does not take is no trace: those that have begun it end it, and late ones never begin.
+        begun.map(|_| status).inspect_err(|problem| {
+            is_cancelled.store(true, Ordering::Relaxed);
+            self.traces.fail(&id, problem);
+        })
     }
 
     /// Ends a trace before its time, and waits until everything is written.
@@ -257,8 +263,11 @@ impl Hub {
         let mut answers = Vec::new();
         for worker in &self.workers {
             let (reply, answer) = sync_channel(1);
-            let is_sent = worker.commands.try_send(command(reply)).is_ok();
-            answers.push((&worker.interface, is_sent.then_some(answer)));
+            let refused = worker.commands.try_send(command(reply)).err();
+            answers.push((&worker.interface, refused.is_none().then_some(answer)));
+            if let Some(TrySendError::Full(refused) | TrySendError::Disconnected(refused)) = refused {
+                self.take_back(refused);
+            }
         }
         let asked = Instant::now();
         let mut answered = Vec::new();
@@ -270,6 +279,16 @@ impl Hub {
         Ok(answered)
     }
 
+    /// A capturing thread had no room for this command. A trace that it was to begin will get nothing from it.
+    fn take_back(&self, refused: Command) {
+        if let Command::Begin(trace, _) = refused {
+            let ActiveTrace { id, outlet, .. } = *trace;
+            // The trace's thread waits for the end of every feed.
+            drop(outlet);
+            self.traces.one_feed_less(&id);
+        }
+    }
+
     /// Ends the flight recorder, to which nobody gives any more.
     pub(super) fn finish_ring(&self) -> Option<Recorded> {
         let ring = self.ring().take();
@@ -279,5 +298,70 @@ impl Hub {
     /// A panic elsewhere leaves it as it was.
     fn ring(&self) -> MutexGuard<'_, Option<RecorderThread>> {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::mpsc::{Receiver, channel};
+    use std::thread;
+
+    use super::*;
+    use crate::daemon::ending;
+
+    const ONE_SECOND: &str = r#"{"duration_ms":1000,"max_bytes":1048576}"#;
+
+    fn config(data: &std::path::Path) -> Config {
+        let file = data.join("c.toml");
+        let (a, b) = ("interfaces = [\"a\", \"b\"]", "instance = \"n\"");
+        fs::write(&file, format!("{a}\n{b}\ndata_directory = \"{}\"\n", data.display())).unwrap();
+        Config::read(&file).unwrap()
+    }
+
+    fn end(interface: &str, most_commands: usize) -> (WorkerEnd, Receiver<Command>) {
+        let (commands, orders) = sync_channel(most_commands);
+        (WorkerEnd { interface: interface.to_owned(), commands, looks: Arc::default() }, orders)
+    }
+
+    #[test]
+    fn a_trace_that_one_thread_does_not_take_ends_at_the_others_and_leaves_its_place() {
+        let data = tempfile::tempdir().unwrap();
+        let ((willing, orders), (full, _unread)) = (end("a", 4), end("b", 0));
+        let traces = Arc::new(Traces::new());
+        let hub = Hub::new(config(data.path()), vec![willing, full], None, Arc::clone(&traces));
+        let (ended, to_end) = channel();
+        let ending = {
+            let traces = Arc::clone(&traces);
+            thread::spawn(move || ending::run(&to_end, &traces))
+        };
+        // A capturing thread: it takes a trace, and gives it back when it is over.
+        let worker = thread::spawn(move || {
+            for command in orders {
+                let Command::Begin(trace, done) = command else { continue };
+                let _ = done.try_send(());
+                while !trace.is_cancelled.load(Ordering::Relaxed) {
+                    thread::yield_now();
+                }
+                let ActiveTrace { id, outlet, .. } = *trace;
+                ended.send(ending::Ended::Trace(id, outlet.feed)).unwrap();
+            }
+        });
+        let wanted: Wanted = serde_json::from_str(ONE_SECOND).unwrap();
+        for _ in 0..20 {
+            let refused = hub.begin_trace(&wanted).unwrap_err();
+            assert_eq!(refused, "the thread that captures on b does not answer");
+            while traces.all().iter().any(|trace| trace.state == TraceState::Running) {
+                thread::yield_now();
+            }
+        }
+        drop(hub);
+        worker.join().unwrap();
+        ending.join().unwrap();
+        assert_eq!(traces.all().len(), 20);
+        for trace in traces.all() {
+            let expected = Some("the thread that captures on b does not answer".to_owned());
+            assert_eq!((trace.state, trace.problem), (TraceState::Failed, expected));
+        }
     }
 }

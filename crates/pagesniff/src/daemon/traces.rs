@@ -88,6 +88,16 @@ impl Traces {
         }
     }
 
+    /// One of them failed for this reason; it ends when its last feed does.
+    pub(super) fn fail(&self, id: &str, problem: &str) {
+        if let Some(entry) = self.entries().iter_mut().find(|entry| entry.status.id == id) {
+            entry.status.problem = Some(problem.to_owned());
+            if entry.running.is_none() {
+                entry.status.state = TraceState::Failed;
+            }
+        }
+    }
+
     /// One of them.
     pub(super) fn one(&self, id: &str) -> Option<TraceStatus> {
         self.entries().iter().find(|entry| entry.status.id == id).map(|entry| entry.status.clone())
@@ -113,12 +123,13 @@ impl Traces {
 /// What a trace came to.
 fn conclude(status: &mut TraceStatus, recorded: Recorded) {
     let lost = [Counter::QueueDropped, Counter::WriteFailed, Counter::Rotated];
-    status.state = if recorded.error.is_some() { TraceState::Failed } else { TraceState::Done };
+    let error = status.problem.take().or(recorded.error);
+    status.state = if error.is_some() { TraceState::Failed } else { TraceState::Done };
     status.requests = recorded.kept;
     status.bytes = recorded.bytes;
     status.lost_requests = lost.iter().fold(0, |sum: u64, &reason| sum.saturating_add(recorded.ledger.value(reason)));
     status.unattributed = recorded.ledger.value(Counter::Unattributed);
-    status.problem = recorded.error.or(recorded.limit);
+    status.problem = error.or(recorded.limit);
 }
 
 /// Makes a directory that is named by the moment; a number behind it tells those of one second apart.
