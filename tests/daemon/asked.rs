@@ -194,6 +194,24 @@ fn a_snapshot_keeps_the_latest_requests_of_one_tenant_and_a_trace_can_be_ended_e
 }
 
 #[test]
+fn what_was_lost_is_said_at_the_end() {
+    if !may_capture() {
+        return;
+    }
+    let (traffic, dir) = (Traffic::listen(), Dir::new());
+    let driving = traffic.drive_for(Duration::from_secs(2));
+    thread::sleep(Duration::from_millis(500));
+    // Its connections are older than the daemon.
+    let daemon = traffic.daemon(&dir, "");
+    thread::sleep(Duration::from_millis(700));
+    let ended = daemon.stop("TERM");
+    assert!(ended.status == 0 && ended.stderr.contains("\nlo:\n  "), "{}", ended.stderr);
+    assert!(ended.stderr.contains(" requests of unknown tenant\n"), "{}", ended.stderr);
+    driving.join().unwrap();
+    traffic.finish("");
+}
+
+#[test]
 fn whoever_says_nonsense_to_the_socket_is_told_and_harms_nobody() {
     if !may_capture() {
         return;
@@ -202,6 +220,9 @@ fn whoever_says_nonsense_to_the_socket_is_told_and_harms_nobody() {
     let none = dir.run("status --socket socket");
     assert_eq!((none.status, none.stdout.as_str(), none.stderr.lines().count()), (1, "", 1));
     assert!(none.stderr.contains("no daemon answers at socket") && none.stderr.contains("pagesniff serve"));
+
+    let wrong = dir.run("status --socket .");
+    assert!(wrong.status == 1 && wrong.stderr.contains(".: this is no socket: --socket names"), "{}", wrong.stderr);
 
     let traffic = Traffic::listen();
     let daemon = traffic.daemon(&dir, "[control]\nmode = \"0600\"\n".replace("[control]\n", "control.").as_str());

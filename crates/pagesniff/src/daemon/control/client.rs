@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -213,6 +214,10 @@ impl Daemon {
             io::ErrorKind::PermissionDenied => {
                 anyhow!("{at}: {error}: run it as root, or as a user whom control.mode of the daemon lets in")
             }
+            io::ErrorKind::ConnectionRefused if !is_socket(path) => anyhow!(
+                "{at}: this is no socket: --socket names the one that `pagesniff serve` has made, control.socket of its \
+                 configuration"
+            ),
             _ => anyhow!(
                 "no daemon answers at {at}: {error}: `pagesniff serve` starts one, --socket says where another one is"
             ),
@@ -235,6 +240,11 @@ impl Daemon {
             Reply::Error(error) => Err(anyhow!(error)),
         }
     }
+}
+
+/// Connecting to what is no socket is refused as by a daemon that is gone.
+fn is_socket(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.file_type().is_socket())
 }
 
 /// An answer, in the form that it has to have.
