@@ -52,7 +52,7 @@ impl Dir {
 }
 
 /// What a run left behind.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ended {
     pub(crate) status: i32,
     pub(crate) stdout: String,

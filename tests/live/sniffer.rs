@@ -40,7 +40,16 @@ impl Sniffer {
 
     /// The same without an option of ours.
     pub(crate) fn start_as_typed(dir: &Dir, arguments: &str) -> Self {
-        let mut child = dir.piped(arguments);
+        Self::captures(dir.piped(arguments))
+    }
+
+    /// The same by a command of the caller's.
+    #[allow(dead_code, reason = "for other tests than the live ones, which share this")]
+    pub(crate) fn start_command(mut command: Command) -> Self {
+        Self::captures(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+    }
+
+    fn captures(mut child: Child) -> Self {
         let stderr = read_on(ready(&mut child));
         let stdout = read_on(child.stdout.take().unwrap());
         Self { child: Guarded(child), stdout, stderr }

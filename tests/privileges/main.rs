@@ -2,6 +2,7 @@
 //!
 //! They take root; where that is missing each test says so and passes; with `PAGESNIFF_REQUIRE_LIVE=1` it fails instead.
 
+mod daemon;
 #[path = "../harness/mod.rs"]
 #[allow(dead_code, reason = "shared with the other tests, which use the rest")]
 mod harness;
@@ -11,11 +12,12 @@ mod network;
 #[path = "../live/sniffer.rs"]
 #[allow(dead_code, reason = "shared with the live tests, which use the rest")]
 mod sniffer;
+mod unit;
 
 use std::fs;
 use std::io::Write;
 use std::net::TcpListener;
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -37,7 +39,10 @@ const CHILD: &str = "PAGESNIFF_TEST_CONFINED_IN";
 fn main() -> ExitCode {
     // Confinement comes before any other thread, which a test harness has.
     if let Some(dir) = std::env::var_os(CHILD) {
-        confined(Path::new(&dir));
+        match std::env::var_os(unit::IS_IN_UNIT) {
+            Some(_) => unit::confined(Path::new(&dir)),
+            None => confined(Path::new(&dir)),
+        }
         return ExitCode::SUCCESS;
     }
     if !may_capture() {
@@ -51,11 +56,17 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-const TESTS: [(&str, fn()); 4] = [
+const TESTS: [(&str, fn()); 10] = [
     ("a_confined_process_writes_traces_and_nothing_else", a_confined_process_writes_traces_and_nothing_else),
     ("a_capture_keeps_no_privileges", a_capture_keeps_no_privileges),
     ("root_captures_into_the_directory_of_another", root_captures_into_the_directory_of_another),
     ("a_token_on_the_wire_is_found_nowhere", a_token_on_the_wire_is_found_nowhere),
+    ("a_capture_becomes_the_user_that_is_named", a_capture_becomes_the_user_that_is_named),
+    ("the_systemd_unit_leaves_the_calls_that_confinement_takes", unit::leaves_the_calls_that_confinement_takes),
+    ("the_daemon_does_all_of_its_work_without_privileges", daemon::does_all_of_its_work_without_privileges),
+    ("the_daemon_opens_no_other_file", daemon::opens_no_other_file),
+    ("the_daemon_says_whom_the_data_directory_has_to_belong_to", daemon::says_whom_the_data_directory_has_to_belong_to),
+    ("an_ordinary_user_with_the_capability_runs_the_daemon", daemon::runs_for_an_ordinary_user_with_the_capability),
 ];
 
 /// The status of a process, as /proc has it.
@@ -158,6 +169,27 @@ fn a_capture_keeps_no_privileges() {
     drive_some(&server);
     let ended = sniffer.stop("INT");
     assert!(ended.status == 0 && ended.stderr.contains("Complete: "), "{}", ended.stderr);
+}
+
+fn a_capture_becomes_the_user_that_is_named() {
+    let (server, dir) = (serve(), Dir::new());
+    // Theirs is the directory above only as far as they may pass through it: the traces' own is made for them.
+    fs::set_permissions(dir.path("."), fs::Permissions::from_mode(0o711)).unwrap();
+    let words = format!("--iface lo --port {} --user nobody --out t --max-bytes 128KiB", server.address().port());
+    let sniffer = Sniffer::start(&dir, &words);
+    let id = sniffer.id().to_string();
+    for (name, value) in [("Uid", "65534 65534 65534 65534"), ("CapPrm", "0000000000000000"), ("Seccomp", "2")] {
+        assert_eq!(status(&id, name), value, "{name}");
+    }
+    drive_some(&server);
+    let ended = sniffer.stop("INT");
+    assert!(ended.status == 0 && ended.stderr.contains(" in t, "), "{}", ended.stderr);
+    let files = files_below(&dir.path("t"));
+    assert!(!files.is_empty() && files.iter().all(|file| file.metadata().unwrap().uid() == NOBODY.1), "{files:?}");
+    for (user, expected) in [("root", "this is root under another name"), ("nobodys-cousin", "there is no such user")] {
+        let refused = dir.run(&format!("--iface lo --port 1 --duration 1ms --user {user}"));
+        assert!(refused.status == 1 && refused.stderr.contains(expected), "{}", refused.stderr);
+    }
 }
 
 fn root_captures_into_the_directory_of_another() {

@@ -19,7 +19,7 @@ use crate::flags::{Input, Settings};
 use crate::notes::{Grounds, notes};
 use crate::pipeline::{self, Outputs, Pipeline};
 #[cfg(all(feature = "live", target_os = "linux"))]
-use crate::privileges::{Confinement, Kept};
+use crate::privileges::{Become, Confinement, Kept};
 use crate::progress::ProgressLine;
 use crate::recorder::{Clock, Recorder};
 use crate::records::{Pace, RecordWriter};
@@ -62,7 +62,7 @@ pub fn run(settings: Settings) -> anyhow::Result<Ended> {
         #[cfg(feature = "live")]
         Input::Live(options) => {
             let live = Live::open(options.clone())?;
-            confine(settings.quiet)?;
+            confine(&settings)?;
             run_from(live, &settings)
         }
         #[cfg(not(feature = "live"))]
@@ -73,20 +73,26 @@ pub fn run(settings: Settings) -> anyhow::Result<Ended> {
     }
 }
 
-/// Gives up what only opening the interface took. The user stays, and root's right to write into directories of others:
-/// traces belong to whoever asked for them, and go where they said.
+/// Gives up what only opening the interface took. Where nobody is named the user stays, and root's right to write into
+/// directories of others: traces belong to whoever asked for them, and go where they said.
 #[cfg(all(feature = "live", target_os = "linux"))]
-fn confine(quiet: bool) -> anyhow::Result<()> {
-    let confinement = Confinement { capabilities: Kept::FileAccess, ..Confinement::default() };
-    let confined = confinement.apply()?;
-    for missing in confined.missing.iter().filter(|_| !quiet) {
+fn confine(settings: &Settings) -> anyhow::Result<()> {
+    let (user, capabilities) = match &settings.user {
+        Some(name) => (Become::Named(name.clone()), Kept::Nothing),
+        None => (Become::Nobody, Kept::FileAccess),
+    };
+    if let Some(config) = &settings.trace {
+        user.make_directory(&config.directory)?;
+    }
+    let confined = Confinement { user, capabilities, files: None }.apply()?;
+    for missing in confined.missing.iter().filter(|_| !settings.quiet) {
         let _ = writeln!(io::stderr().lock(), "note: {missing}");
     }
     Ok(())
 }
 
 #[cfg(all(feature = "live", not(target_os = "linux")))]
-fn confine(_quiet: bool) -> anyhow::Result<()> {
+fn confine(_settings: &Settings) -> anyhow::Result<()> {
     Ok(())
 }
 

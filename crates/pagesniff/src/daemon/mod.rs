@@ -15,6 +15,7 @@
 //! - The first signal ends it in order: what was captured is decoded and written.
 
 mod config;
+mod confine;
 mod control;
 mod distribution;
 mod ending;
@@ -48,6 +49,13 @@ pub struct RawServe {
     /// Check the file, say what it asks for, and end
     #[arg(long)]
     pub check: bool,
+
+    /// Once the interfaces are open, become this user [default: pagesniff, where root starts it and there is one]
+    ///
+    /// Only root becomes somebody else. Whoever it is, no capability is left, and no file within reach but the data directory,
+    /// the control socket's and the configuration's.
+    #[arg(long, value_name = "NAME", conflicts_with = "check")]
+    pub user: Option<String>,
 }
 
 /// Runs the daemon until a signal ends it, or checks its configuration.
@@ -60,5 +68,5 @@ pub fn serve(raw: &RawServe) -> anyhow::Result<Ended> {
     if raw.check {
         return output_outcome(io::stdout().lock().write_all(config.in_words().as_bytes()));
     }
-    running::run(config)
+    running::run(config, raw)
 }

@@ -11,9 +11,11 @@ use anyhow::anyhow;
 use decode::Decoder;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
-use trace::TraceWriter;
+use trace::{TraceError, TraceWriter};
 
+use super::RawServe;
 use super::config::Config;
+use super::confine::confine;
 use super::control::Control;
 use super::control::words::WorkerStatus;
 use super::distribution::{Distribution, Outlet};
@@ -35,7 +37,7 @@ const MOST_COMMANDS: usize = 32;
 const TICK: Duration = Duration::from_millis(100);
 
 /// Captures until a signal or a failure ends it.
-pub(super) fn run(config: Config) -> anyhow::Result<Ended> {
+pub(super) fn run(config: Config, raw: &RawServe) -> anyhow::Result<Ended> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGTERM, SIGINT, SIGHUP] {
         // In this order: the first signal finds the flag not set yet, the second ends the program at once.
@@ -45,9 +47,11 @@ pub(super) fn run(config: Config) -> anyhow::Result<Ended> {
     // Everything is opened before anything runs: what fails, fails before systemd is told that all is well.
     let open = |interface: &String| Live::open_until(config.live(interface), Arc::clone(&stop));
     let sources = config.interfaces.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+    // From here on as another user: what is made belongs to that one, and no interface can be opened any more.
+    let unconfined = confine(&config, raw)?;
     let mode = config.mode().unwrap_or_default();
     let control = Control::bind(&config.control.socket, mode).map_err(|error| anyhow!(error))?;
-    let ring = config.recorder.enabled.then(|| TraceWriter::open(config.ring())).transpose()?;
+    let ring = config.recorder.enabled.then(|| TraceWriter::open(config.ring())).transpose().map_err(not_writable)?;
     let ring = ring.map(|writer| RecorderThread::start(writer, Clock::Wall)).transpose().map_err(no_thread)?;
 
     let traces = Arc::new(Traces::new());
@@ -81,6 +85,7 @@ pub(super) fn run(config: Config) -> anyhow::Result<Ended> {
     let notify = Notify::from_environment();
     notify.tell("READY=1");
     say(&format!("Capturing on {}.\n{}", config.interfaces.join(", "), config.in_words()));
+    unconfined.iter().for_each(|missing| say(&format!("note: {missing}\n")));
 
     let mut last_words = Vec::new();
     let outcome = watch((&is_finished, &mut last_words), &stop, Watchdog::new(&hub, &notify));
@@ -137,6 +142,15 @@ fn finish(hub: &Hub) -> anyhow::Result<()> {
     match recorded.error {
         Some(error) => Err(anyhow!("{error}; what was written before is whole")),
         None => Ok(()),
+    }
+}
+
+fn not_writable(error: TraceError) -> anyhow::Error {
+    match error {
+        TraceError::Io { ref source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+            anyhow!("{error}: data_directory has to belong to the user that the daemon runs as; --user names another")
+        }
+        other => other.into(),
     }
 }
 

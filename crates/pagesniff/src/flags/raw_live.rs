@@ -73,6 +73,13 @@ pub struct RawLive {
         help_heading = "Live capture"
     )]
     pub timestamps: StampedBy,
+
+    /// Once the interface is open, become this user: traces and figures are then its own
+    ///
+    /// Only root becomes somebody else. Without it root stays root, and keeps of its privileges the one of writing into the
+    /// directories of others.
+    #[arg(long, value_name = "NAME", requires = "iface", conflicts_with = "read", help_heading = "Live capture")]
+    pub user: Option<String>,
 }
 
 impl RawLive {

@@ -53,6 +53,8 @@ pub struct Settings {
     pub finds_out: bool,
     /// How much loss is borne.
     pub max_loss: Option<MaxLoss>,
+    /// Who the program becomes once the interface is open; `None` stays who it is.
+    pub user: Option<String>,
     /// Whether standard error is for errors only.
     pub quiet: bool,
 }
@@ -84,6 +86,7 @@ impl Settings {
         let ports = if raw.port.is_empty() { vec![decode::DEFAULT_PORT] } else { raw.port };
         // Only a machine of 32 bits has less address space than was asked for.
         let memory_limit_bytes = usize::try_from(raw.memory.as_u64()).unwrap_or(usize::MAX);
+        let user = raw.live.user.clone();
         let input = raw.live.options(&ports).map_or(Input::Files(raw.read), Input::Live);
         let trace = writer_config(raw.trace, &input, taken)?;
         let decode = decode::Config { ports, page_hash: raw.page_hash, memory_limit_bytes };
@@ -97,6 +100,7 @@ impl Settings {
             summary,
             finds_out: raw.findings || (!raw.quiet && raw.format.is_none()),
             max_loss: raw.max_loss,
+            user,
             quiet: raw.quiet,
         })
     }

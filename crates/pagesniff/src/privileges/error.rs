@@ -39,6 +39,14 @@ pub enum PrivilegeError {
         /// The system's word.
         reason: String,
     },
+    /// A directory cannot be made.
+    #[error("{}: the directory cannot be made: {source}", path.display())]
+    Directory {
+        /// Which.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
     /// The system refuses.
     #[error("{what}: the system refuses: {source}")]
     System {

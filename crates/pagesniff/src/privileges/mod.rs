@@ -24,7 +24,7 @@ use std::{fs, thread};
 pub use capabilities::Kept;
 pub use error::PrivilegeError;
 pub use files::Files;
-pub use user::Become;
+pub use user::{Become, directory_of};
 
 /// What the process is confined to.
 #[derive(Debug, Clone, Default)]

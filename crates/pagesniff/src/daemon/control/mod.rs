@@ -58,10 +58,15 @@ impl Control {
             if !found.file_type().is_socket() {
                 return Err(format!("control.socket {at}: something else is there, which is left alone"));
             }
-            if UnixStream::connect(path).is_ok() {
-                return Err(format!(
-                    "control.socket {at}: another daemon answers there: end it, or choose another path"
-                ));
+            match UnixStream::connect(path) {
+                Ok(_) => {
+                    return Err(format!(
+                        "control.socket {at}: another daemon answers there: end it, or choose another path"
+                    ));
+                }
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
+                // It may be another user's, and alive.
+                Err(error) => return Err(failed(error)),
             }
             fs::remove_file(path).map_err(failed)?;
         }
