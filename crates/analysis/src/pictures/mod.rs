@@ -6,20 +6,20 @@
 
 mod axis;
 mod grid;
+mod maps;
 
 use record::{Kind, Record, Target};
 
 pub use axis::{LATENCY_BINS, TimeAxis, latency_bin_begin_ns};
 pub use grid::{Grid, MAX_COLUMNS};
+pub use maps::MAX_MAPS;
 
 use crate::refetch::{Class, Observation};
 use axis::latency_bin;
+use maps::Maps;
 
 /// Bins of blocks: at 4 pixels each a map is 256 pixels high, and lines of a scan stay apart.
 pub const BLOCK_BINS: usize = 64;
-
-/// Relations with a map, the first that are seen. Each takes 192 KiB, so all together 6 MiB.
-pub const MAX_MAPS: usize = 32;
 
 /// Depths by powers of two: 1, 2 to 3, 4 to 7, and so on to the largest u32.
 pub const DEPTH_BINS: usize = 32;
@@ -86,35 +86,11 @@ impl Layer {
     }
 }
 
-/// One relation's map while it is collected.
-#[derive(Debug)]
-struct Map {
-    /// The relation's place in the diagnosis.
-    relation: usize,
-    requests: u64,
-    /// A row is 2^shift blocks.
-    shift: u32,
-    grid: Grid,
-}
-
-impl Map {
-    fn observe(&mut self, column: usize, blkno: u32, layer: Layer) {
-        while (blkno >> self.shift) as usize >= BLOCK_BINS {
-            self.grid.fold_rows();
-            self.shift += 1;
-        }
-        self.requests += 1;
-        self.grid.add((column, (blkno >> self.shift) as usize), layer as usize);
-    }
-}
-
 /// Collects what pictures need.
 #[derive(Debug)]
 pub(crate) struct Collector {
     axis: TimeAxis,
-    maps: Vec<Map>,
-    /// GetPage of relations that came when all maps were taken.
-    unmapped: u64,
+    maps: Maps,
     latency: Grid,
     depth: [u64; DEPTH_BINS],
     reuse_time: [[u64; Layer::ALL.len()]; REUSE_TIME_BINS],
@@ -124,8 +100,7 @@ impl Collector {
     pub(crate) fn new() -> Self {
         Self {
             axis: TimeAxis::default(),
-            maps: Vec::new(),
-            unmapped: 0,
+            maps: Maps::default(),
             latency: Grid::new(LATENCY_BINS, 1),
             depth: [0; DEPTH_BINS],
             reuse_time: [[0; Layer::ALL.len()]; REUSE_TIME_BINS],
@@ -154,9 +129,8 @@ impl Collector {
             let count = self.reuse_time.get_mut(bin as usize).and_then(|layers| layers.get_mut(layer as usize));
             count.into_iter().for_each(|count| *count += 1);
         }
-        match observation.relation.and_then(|relation| self.map_of(relation)) {
-            Some(map) => map.observe(column, blkno, layer),
-            None => self.unmapped += 1,
+        if let Some(relation) = observation.relation {
+            self.maps.observe(relation, (column, blkno), layer);
         }
     }
 
@@ -167,39 +141,18 @@ impl Collector {
                 None => {
                     let is_odd = self.axis.widen();
                     self.latency.fold_columns(is_odd);
-                    self.maps.iter_mut().for_each(|map| map.grid.fold_columns(is_odd));
+                    self.maps.fold_columns(is_odd);
                 }
             }
         }
     }
 
-    fn map_of(&mut self, relation: usize) -> Option<&mut Map> {
-        let known = self.maps.iter().position(|map| map.relation == relation);
-        let place = known.or_else(|| {
-            (self.maps.len() < MAX_MAPS).then(|| {
-                let grid = Grid::new(BLOCK_BINS, Layer::ALL.len());
-                self.maps.push(Map { relation, requests: 0, shift: 0, grid });
-                self.maps.len() - 1
-            })
-        })?;
-        self.maps.get_mut(place)
-    }
-
     /// What was collected, the hottest relation first. `name_of` gives a relation's name, `requests` how often each page was
     /// asked for.
     pub(crate) fn pictures(&self, name_of: impl Fn(usize) -> Option<String>, requests: Vec<u32>) -> Pictures {
-        let maps = self.maps.iter().map(|map| BlockMap {
-            relation: name_of(map.relation).unwrap_or_default(),
-            requests: map.requests,
-            blocks_per_row: 1 << map.shift,
-            grid: map.grid.clone(),
-        });
-        let mut maps: Vec<BlockMap> = maps.collect();
-        maps.sort_by(|a, b| b.requests.cmp(&a.requests).then_with(|| a.relation.cmp(&b.relation)));
         Pictures {
             axis: self.axis,
-            maps,
-            unmapped: self.unmapped,
+            maps: self.maps.finish(name_of),
             latency: self.latency.clone(),
             depth: self.depth,
             reuse_time: self.reuse_time,
@@ -214,6 +167,8 @@ pub struct BlockMap {
     /// As it prints, with whose it is where there are several owners.
     pub relation: String,
     /// GetPage for it.
+    pub getpage: u64,
+    /// Those on the map. The others are its first: it was not yet among the hottest.
     pub requests: u64,
     /// Blocks in each row.
     pub blocks_per_row: u64,
@@ -237,10 +192,9 @@ pub struct PopularityPoint {
 pub struct Pictures {
     /// The columns of all grids.
     pub axis: TimeAxis,
-    /// By relation, most GetPage first; of the first [`MAX_MAPS`] relations seen.
+    /// Of the [`MAX_MAPS`] hottest relations, most GetPage first. One without a map may be hotter than the last of them by an
+    /// eighth.
     pub maps: Vec<BlockMap>,
-    /// GetPage that are on no map.
-    pub unmapped: u64,
     /// GetPage by time and latency; rows begin at [`latency_bin_begin_ns`].
     pub latency: Grid,
     /// Requests by how many were in flight, at place n from 2^n on.
@@ -340,7 +294,7 @@ mod tests {
             collector.observe(&at(u64::MAX, 0), &seen(Some(relation), Class::First));
         }
         let pictures = collector.pictures(|_| None, vec![]);
-        assert_eq!((pictures.maps.len(), pictures.unmapped), (MAX_MAPS, 13));
+        assert_eq!(pictures.maps.len(), MAX_MAPS);
     }
 
     #[test]

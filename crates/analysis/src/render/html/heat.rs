@@ -40,20 +40,23 @@ pub(super) fn blocks((place, map): (usize, &BlockMap), pictures: &Pictures, laye
     let view = View { id: &id, grid: &map.grid, rows: 0..=last, layers, names: [&label, &tooltip], y_name: "block" };
     let content = view.content(pictures).ok_or("No GetPage of this relation was seen.");
     Figure {
-        title: format!("Blocks of {} over time ({} GetPage)", map.relation, count_text(map.requests)),
-        reading: reading(layers, pictures.unmapped).into(),
+        title: format!("Blocks of {} over time ({} GetPage)", map.relation, count_text(map.getpage)),
+        reading: reading(layers, map.getpage - map.requests.min(map.getpage)).into(),
         legend: legend(layers, false),
         content,
         id,
     }
 }
 
-/// How to read a map, and what no map shows.
-fn reading(layers: &[Layer], unmapped: u64) -> String {
+/// How to read a map, and what is not on it.
+fn reading(layers: &[Layer], missing: u64) -> String {
     let class = if layers.is_empty() { "" } else { "; its colour is the class of most of its GetPage" };
-    let missing = match unmapped {
+    let missing = match missing {
         0 => String::new(),
-        _ => format!(" {} GetPage are of relations beyond the bound and on no map.", count_text(unmapped)),
+        _ => format!(
+            " Not on the map are the relation's first GetPage, before it was among the hottest: {}.",
+            count_text(missing)
+        ),
     };
     format!(
         "Each cell is a range of blocks during a span of time, stronger where more was asked for{class}. Lines that rise \
@@ -189,9 +192,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_map_names_classes_only_where_there_are_some_and_says_what_is_on_none() {
+    fn a_map_names_classes_only_where_there_are_some_and_says_what_is_missing() {
         let (with, without) = (reading(&Layer::ALL, 0), reading(&[], 1234));
-        assert!(with.contains("class") && !with.contains("on no map"), "{with}");
-        assert!(!without.contains("class") && without.contains("1,234 GetPage are of relations beyond"), "{without}");
+        assert!(with.contains("class") && !with.contains("Not on the map"), "{with}");
+        assert!(!without.contains("class") && without.contains("among the hottest: 1,234."), "{without}");
     }
 }
