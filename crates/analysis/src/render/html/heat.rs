@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::super::units::{count_text, duration_text, time_text};
-use super::stacked::{time_name, time_ticks};
 use super::svg::{Figure, Plot, legend};
+use super::time_axis::{time_name, time_ticks};
 use crate::pictures::{BLOCK_BINS, BlockMap, Grid, LATENCY_BINS, Layer, MAX_COLUMNS, Pictures, latency_bin_begin_ns};
 
 /// Shades of a colour. More could not be told apart beside six colours.
@@ -117,11 +117,12 @@ impl View<'_> {
         let plot = Plot::of_height((rows as f64 * 5.0).clamp(120.0, 320.0));
         let (width, height) = (plot.width / columns as f64, plot.height / rows as f64);
         let begins: Vec<u64> = (0..columns).map(|column| pictures.axis.begin_ns(column)).collect();
-        let mut marks = time_ticks(&plot, &begins);
+        let (first, end) = (pictures.axis.begin_ns(0), pictures.axis.begin_ns(columns));
+        let mut marks = time_ticks(&plot, first, end);
         for row in (0..rows).step_by(rows.div_ceil(LABELS)) {
             marks.push_str(&plot.tick_y(plot.bottom() - row as f64 * height, &(self.names[0])(least + row)));
         }
-        marks.push_str(&plot.names(&time_name(&begins), self.y_name));
+        marks.push_str(&plot.names(&time_name(first, end), self.y_name));
         marks.push_str(&format!(
             "<g class=m transform=\"translate({:.2} {:.2}) scale({width:.4} {:.4})\">\n{}</g>\n",
             plot.left,

@@ -9,6 +9,7 @@ mod miss_ratio;
 mod reuse;
 mod stacked;
 mod svg;
+mod time_axis;
 
 use std::fmt;
 

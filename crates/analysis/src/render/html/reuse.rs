@@ -3,8 +3,9 @@
 use super::super::units::{bytes_text, count_text, duration_text, time_text};
 use super::lines::{Line, lines_legend};
 use super::miss_ratio::{SIZES_WRITTEN, percent, size_text};
-use super::stacked::{listed, time_name, time_ticks};
+use super::stacked::listed;
 use super::svg::{Figure, Plot, Scale, hit, legend, number_text};
+use super::time_axis::{time_name, time_ticks};
 use crate::diagnosis::Report;
 use crate::pictures::{Layer, Pictures, reuse_time_begin_ns};
 use crate::reuse::{Granularity, MissRatioCurve, PAGE_BYTES, WindowReport};
@@ -54,9 +55,8 @@ fn windows_content(windows: &[WindowReport], report: &Report) -> Option<(Plot, S
     let at = |time_ns: u64| x.at(time_ns.saturating_sub(first) as f64);
     let mut marks: String =
         y.whole_ticks().iter().map(|&pages| plot.tick_y(y.at(pages), &number_text(pages))).collect();
-    let fifths: Vec<u64> = (0..5).map(|n| first + (last - first) / 5 * n).collect();
-    marks.push_str(&time_ticks(&plot, &fifths));
-    marks.push_str(&plot.names(&time_name(&fifths), "pages"));
+    marks.push_str(&time_ticks(&plot, first, last));
+    marks.push_str(&plot.names(&time_name(first, last), "pages"));
     for (place, window) in windows.iter().enumerate() {
         let steps = window.points.iter().flat_map(|point| {
             let (from, to) = (at(point.time_ns), at(point.time_ns.saturating_add(window.span_ns)));

@@ -3,6 +3,7 @@
 use super::super::units::{count_text, time_text};
 use super::Escaped;
 use super::svg::{Figure, Plot, Scale, WIDTH, hit, legend, number_text};
+use super::time_axis::{time_name, time_ticks};
 use crate::diagnosis::{RefetchCounts, RelationRow, Report};
 use crate::pictures::Layer;
 
@@ -80,8 +81,9 @@ fn rate_content(report: &Report) -> Option<(Plot, String)> {
     let y = Scale { values: (0.0, most as f64 / seconds), places: (plot.bottom(), plot.top), is_log: false };
     let width = plot.width / spans.len() as f64;
     let mut marks: String = y.ticks().iter().map(|&rate| plot.tick_y(y.at(rate), &number_text(rate))).collect();
-    let times: Vec<u64> = spans.iter().map(|span| span.time_ns).collect();
-    marks.push_str(&time_ticks(&plot, &times));
+    let first = spans.first()?.time_ns;
+    let end = first.saturating_add(report.over_time.span_ns.saturating_mul(spans.len() as u64));
+    marks.push_str(&time_ticks(&plot, first, end));
     let mut paths = [const { String::new() }; Layer::ALL.len()];
     let mut hits = String::new();
     for (place, span) in spans.iter().enumerate() {
@@ -103,27 +105,8 @@ fn rate_content(report: &Report) -> Option<(Plot, String)> {
     for (place, path) in paths.iter().enumerate().filter(|(_, path)| !path.is_empty()) {
         marks.push_str(&format!("<path class=m fill=url(#p{place}) d=\"{path}\"/>\n"));
     }
-    marks.push_str(&plot.names(&time_name(&times), "GetPage / s"));
+    marks.push_str(&plot.names(&time_name(first, end), "GetPage / s"));
     Some((plot, marks + &hits))
-}
-
-/// Five times along an axis whose columns begin at these.
-pub(super) fn time_ticks(plot: &Plot, begins: &[u64]) -> String {
-    let is_days = begins.last().zip(begins.first()).is_some_and(|(last, first)| last - first > 86_400_000_000_000);
-    let each = begins.len().div_ceil(5).max(1);
-    let tick = |(place, &time): (usize, &u64)| {
-        let x = plot.left + plot.width * place as f64 / begins.len() as f64;
-        let text = time_text(time);
-        let label = text.get(if is_days { 5..16 } else { 11..23 }).unwrap_or(&text).replace('T', " ");
-        plot.tick_x(x, &label)
-    };
-    begins.iter().enumerate().step_by(each).map(tick).collect()
-}
-
-/// The name of an axis of time, with the day on which it begins.
-pub(super) fn time_name(begins: &[u64]) -> String {
-    let first = begins.first().map_or(String::new(), |&time| time_text(time));
-    format!("time (UTC), from {}", first.get(..10).unwrap_or("-"))
 }
 
 /// GetPage of the busiest relations, by class.
