@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::findings::{CLIENTS_NAMED, Finding, STANDING_OUT_SHARE, Severity, is_notable, share};
+use super::redundant_findings::role;
 use super::report::Report;
 use crate::render::{bytes_text, count_text};
 use crate::reuse::{CurvePoint, Granularity, Method, MissRatioCurve};
@@ -31,7 +32,7 @@ fn of(report: &Report, curve: &MissRatioCurve) -> Option<Finding> {
     let point = curve.points.iter().find(|point| 1.0 - point.miss_ratio >= best * MOST_OF_IT)?;
     let hit_ratio = 1.0 - point.miss_ratio;
     let whose = match &curve.cache {
-        Some(cache) => format!(" of tenant {} by the compute at {}", cache.tenant, cache.client),
+        Some(cache) => format!(" of tenant {} by {} at {}", cache.tenant, role(cache.primary), cache.client),
         None => String::new(),
     };
     let mut text = format!(

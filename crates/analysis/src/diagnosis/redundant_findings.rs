@@ -40,11 +40,16 @@ fn nothing_redundant(report: &Report, refetch: &Refetches) -> Finding {
     Finding { id: "redundant_refetch", severity: Severity::Info, text, evidence }
 }
 
+/// What a compute is called: a primary and a standby may have one address.
+pub(super) const fn role(is_primary: bool) -> &'static str {
+    if is_primary { "the compute" } else { "the standby or static compute" }
+}
+
 /// What one compute fetched although it had had it.
 fn redundant_of(report: &Report, row: &ClientRow) -> Finding {
     let (counts, getpage) = (&row.asked.refetch, row.asked.getpage);
     let whose = |text: &Option<String>| text.clone().unwrap_or_default();
-    let role = if row.primary == Some(true) { "the compute" } else { "the standby or static compute" };
+    let role = role(row.primary == Some(true));
     let mut text = format!(
         "{} of {} GetPage of tenant {} by {role} at {} fetched a page that had not changed since it last fetched it: \
          {}, proven for each by its own promises.",
