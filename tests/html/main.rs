@@ -156,6 +156,10 @@ fn colours_follow_the_reader_and_paper_is_light() {
     assert!(light.as_str().unwrap().starts_with("rgb(255, 255, 255)"), "{light}");
     assert!(dark.as_str().unwrap().starts_with("rgb(20, 23, 27)"), "{dark}");
     assert!(print.as_str().unwrap().starts_with("rgb(255, 255, 255) rgb(0, 0, 0)"), "{print}");
+    // Nothing can be moved on paper: what is wider than it would be cut.
+    let moved = "return [...document.querySelectorAll('.chart, .table')].filter((wide) => \
+                 getComputedStyle(wide).overflowX !== 'visible').length";
+    assert_eq!(browser.run(moved), 0);
 }
 
 #[test]

@@ -77,9 +77,12 @@ impl TextTable {
         }
         line(html, format_args!("<div class=table><table><caption>{}</caption>", Escaped(self.title)));
         let of_column = |column: usize| if column < self.names { "" } else { " class=n" };
+        let width = self.columns.len();
         let cells = |name: &str, cells: &[String]| -> String {
             let cell = |(column, cell)| format!("<{name}{}>{}</{name}>", of_column(column), Escaped(cell));
-            cells.iter().map(String::as_str).enumerate().map(cell).collect()
+            // A row that ends early has its line to the end.
+            let all = cells.iter().map(String::as_str).chain(std::iter::repeat("")).take(width.max(cells.len()));
+            all.enumerate().map(cell).collect()
         };
         line(html, format_args!("<thead><tr>{}</tr></thead><tbody>", cells("th", &self.columns)));
         self.rows.iter().for_each(|row| line(html, format_args!("<tr>{}</tr>", cells("td", row))));
