@@ -247,7 +247,7 @@ impl Diagnosis {
     }
 
     /// Prepares for the records that come next, some [`EXPECTED_RECORDS`]; it changes no result, and spares waiting for memory.
-    pub fn expect(&mut self, next: &[Record]) {
+    pub fn expect<'a>(&mut self, next: impl Iterator<Item = &'a Record>) {
         self.refetch.fetch(next);
     }
 

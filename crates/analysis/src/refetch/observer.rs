@@ -132,7 +132,7 @@ impl Refetch {
     }
 
     /// Brings what is known of the pages of records that come next into the processor's caches. Changes nothing.
-    pub(crate) fn fetch(&mut self, next: &[Record]) {
+    pub(crate) fn fetch<'a>(&mut self, next: impl Iterator<Item = &'a Record>) {
         // First where to look, then the looks alone: the shorter they are, the more of them wait for memory together.
         self.expected.clear();
         for record in next {

@@ -153,7 +153,7 @@ fn feed_traces(
     };
     read_ahead(OrderedRecords::open(files)?, |mut batch| {
         for records in batch.chunks_mut(EXPECTED_RECORDS) {
-            diagnosis.expect(records);
+            diagnosis.expect(records.iter());
             records.iter_mut().for_each(|record| take(record, diagnosis));
         }
     })?;

@@ -21,8 +21,9 @@ type Order = (Timestamp, Endpoint, Endpoint, Option<u64>);
 #[derive(Debug, Default)]
 struct LoadedBlock {
     records: Vec<Record>,
-    /// Places in `records`, in the order of the records there.
-    sorted: Vec<u32>,
+    /// Times and places of `records`, in the order of the records there; the times are here as well since they decide
+    /// nearly always, without a look at the record.
+    sorted: Vec<(Timestamp, usize)>,
     next: usize,
 }
 
@@ -32,15 +33,15 @@ impl LoadedBlock {
         self.records.clear();
         self.records.extend(records);
         self.sorted.clear();
-        self.sorted.extend((0u32..).take(self.records.len()));
-        let records = &self.records;
+        self.sorted.extend(self.records.iter().enumerate().map(|(place, record)| (record.time, place)));
+        let order_at = |place: usize| self.records.get(place).map(order);
         // Blocks are nearly sorted, which a stable sort makes use of; equals keep their place in the file.
-        self.sorted.sort_by_key(|&place| records.get(place as usize).map(order));
+        self.sorted.sort_by(|one, other| one.0.cmp(&other.0).then_with(|| order_at(one.1).cmp(&order_at(other.1))));
         self.next = 0;
     }
 
     fn peek(&self) -> Option<&Record> {
-        self.sorted.get(self.next).and_then(|&place| self.records.get(place as usize))
+        self.sorted.get(self.next).and_then(|&(_, place)| self.records.get(place))
     }
 
     fn take(&mut self) -> Option<Record> {
