@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 
 use analysis::export::OraclePages;
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use record::Record;
 
 use super::next_access::{MOST_OBJECTS, link};
@@ -20,7 +20,7 @@ pub(super) struct OracleOut {
 impl OracleOut {
     /// The file is in the directory for such files ($TMPDIR), and goes away with the program however that ends.
     pub(super) fn new() -> anyhow::Result<Self> {
-        let accesses = tempfile::tempfile().with_context(cannot_keep)?;
+        let accesses = tempfile::tempfile().map_err(|error| cannot_keep(&error))?;
         Ok(Self { pages: OraclePages::default(), accesses: BufWriter::new(accesses), written: 0, left_out: 0 })
     }
 
@@ -28,7 +28,7 @@ impl OracleOut {
     pub(super) fn record(&mut self, record: &Record) -> anyhow::Result<()> {
         match self.pages.access(record)? {
             Some(access) => {
-                self.accesses.write_all(&access).with_context(cannot_keep)?;
+                self.accesses.write_all(&access).map_err(|error| cannot_keep(&error))?;
                 self.written = self.written.saturating_add(1);
             }
             None => self.left_out = self.left_out.saturating_add(1),
@@ -38,10 +38,9 @@ impl OracleOut {
 
     /// Tells each access of the next one, and writes them all. The outer error is that of the file, the inner that of the output.
     pub(super) fn finish(self, out: &mut impl Write) -> anyhow::Result<io::Result<()>> {
-        let mut accesses =
-            self.accesses.into_inner().map_err(|error| anyhow!(error.into_error())).with_context(cannot_keep)?;
-        link(&mut accesses, self.written, MOST_OBJECTS).with_context(cannot_keep)?;
-        accesses.seek(SeekFrom::Start(0)).with_context(cannot_keep)?;
+        let mut accesses = self.accesses.into_inner().map_err(|error| cannot_keep(&error.into_error()))?;
+        link(&mut accesses, self.written, MOST_OBJECTS).map_err(|error| cannot_keep(&error))?;
+        accesses.seek(SeekFrom::Start(0)).map_err(|error| cannot_keep(&error))?;
         Ok(io::copy(&mut accesses, out).and_then(|_| out.flush()))
     }
 
@@ -51,10 +50,10 @@ impl OracleOut {
     }
 }
 
-fn cannot_keep() -> String {
+fn cannot_keep(error: &io::Error) -> anyhow::Error {
     let directory = std::env::temp_dir();
-    format!(
-        "{}: 24 bytes a request cannot be kept there for a while; TMPDIR names another directory",
+    anyhow!(
+        "{}: 24 bytes a request cannot be kept there for a while: {error}; TMPDIR names another directory",
         directory.display()
     )
 }

@@ -5,12 +5,13 @@
 mod columns;
 
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-use anyhow::{Context, bail};
+use anyhow::{anyhow, bail};
 use parquet::file::writer::SerializedFileWriter;
 use record::{Record, TenantId};
 use tempfile::TempDir;
@@ -65,10 +66,10 @@ struct OpenFile {
 impl ParquetOut {
     /// Makes the directory where it is missing.
     pub(super) fn new(directory: &Path) -> anyhow::Result<Self> {
-        let cannot = || format!("{}: no files can be written there", directory.display());
-        fs::create_dir_all(directory).with_context(cannot)?;
+        let cannot = |error| anyhow!("{}: no files can be written there: {error}", directory.display());
+        fs::create_dir_all(directory).map_err(cannot)?;
         // Engines take no notice of what begins with a dot.
-        let hidden = TempDir::with_prefix_in(".export-", directory).with_context(cannot)?;
+        let hidden = TempDir::with_prefix_in(".export-", directory).map_err(cannot)?;
         let directory = directory.to_owned();
         Ok(Self {
             directory,
@@ -135,7 +136,7 @@ impl ParquetOut {
                 self.open(partition.records.first().map_or(0, |first| first.time.0))?
             }
         };
-        columns::write_group(&mut file.writer, &partition.records).with_context(|| self.cannot_write())?;
+        columns::write_group(&mut file.writer, &partition.records).map_err(|error| self.cannot_write(error))?;
         self.waiting_rows = self.waiting_rows.saturating_sub(partition.records.len());
         partition.records.clear();
         if file.writer.flushed_row_groups().len() >= FILE_GROUPS {
@@ -163,20 +164,20 @@ impl ParquetOut {
     fn open(&mut self, first_time_ns: u64) -> anyhow::Result<OpenFile> {
         let number = self.finished.len();
         self.finished.push(PathBuf::new());
-        let file = File::create(self.hidden_path(number)).with_context(|| self.cannot_write())?;
+        let file = File::create(self.hidden_path(number)).map_err(|error| self.cannot_write(error))?;
         let file = HashedFile { file: BufWriter::new(file), hash: Xxh3::new() };
         let writer = SerializedFileWriter::new(file, columns::schema()?, columns::properties()?.into())
-            .with_context(|| self.cannot_write())?;
+            .map_err(|error| self.cannot_write(error))?;
         Ok(OpenFile { number, first_time_ns, writer })
     }
 
     /// Writes a file's end. Its name says its first record's time, and what is in it: the same export gives the same names.
     fn end(&mut self, tenant: Option<TenantId>, file: OpenFile) -> anyhow::Result<()> {
         let OpenFile { number, first_time_ns, writer } = file;
-        let hashed = writer.into_inner().with_context(|| self.cannot_write())?;
+        let hashed = writer.into_inner().map_err(|error| self.cannot_write(error))?;
         let hash = hashed.hash.digest();
         let written = hashed.file.into_inner().map_err(io::IntoInnerError::into_error).and_then(|file| file.sync_all());
-        written.with_context(|| self.cannot_write())?;
+        written.map_err(|error| self.cannot_write(error))?;
         let time = humantime::format_rfc3339_nanos(UNIX_EPOCH + Duration::from_nanos(first_time_ns)).to_string();
         let (date, _) = time.split_once('T').unwrap_or((&time, ""));
         let tenant = tenant.map_or_else(|| "unattributed".to_owned(), |tenant| tenant.to_string());
@@ -193,7 +194,7 @@ impl ParquetOut {
         self.end_files()?;
         for path in &self.finished {
             let path = self.directory.join(path);
-            if path.try_exists().with_context(|| self.cannot_write())? {
+            if path.try_exists().map_err(|error| self.cannot_write(error))? {
                 bail!("{}: is there already, with the same records; nothing was written", path.display());
             }
         }
@@ -203,9 +204,9 @@ impl ParquetOut {
                 .parent()
                 .map_or(Ok(()), fs::create_dir_all)
                 .and_then(|()| fs::rename(self.hidden_path(number), &path));
-            put.with_context(|| {
-                format!(
-                    "{}: cannot be put there; {number} of {} files were before",
+            put.map_err(|error| {
+                anyhow!(
+                    "{}: cannot be put there, {number} of {} files were before: {error}",
                     path.display(),
                     self.finished.len()
                 )
@@ -218,8 +219,8 @@ impl ParquetOut {
         self.hidden.path().join(number.to_string())
     }
 
-    fn cannot_write(&self) -> String {
-        format!("{}: writing failed, nothing is left there", self.directory.display())
+    fn cannot_write(&self, error: impl Display) -> anyhow::Error {
+        anyhow!("{}: writing failed, nothing is left there: {error}", self.directory.display())
     }
 }
 
