@@ -235,3 +235,35 @@ fn an_export_of_nothing_says_that_there_is_no_file() {
     let note = "Note: no request is left to export, so no file was written.\n";
     assert_eq!(ended, Ended { status: 0, stdout: String::new(), stderr: note.to_owned() });
 }
+
+#[test]
+fn a_message_that_nobody_reads_is_no_failure() {
+    let directory = traces_of(&again_and_again(2, 1));
+    let unread = |arguments: &str| {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        directory.command(arguments).stderr(full).output().unwrap().status.code()
+    };
+    for arguments in [
+        "export traces --to page-trace --kind dbsize",
+        "export traces --to oracle-general",
+        "report traces",
+        "--read capture.pcap",
+    ] {
+        assert_eq!(unread(arguments), Some(0), "{arguments}");
+    }
+    assert_eq!(unread("export missing --to csv"), Some(1));
+    // The end of the trace is missing, which is said too.
+    let file = trace_file(&directory);
+    let whole = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &whole[..whole.len() - 1]).unwrap();
+    assert_eq!(unread("export traces --to csv"), Some(0));
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn what_hinders_a_parquet_export_is_said() {
+    let directory = traces_of(&again_and_again(2, 1));
+    let ended = directory.run("export traces --to parquet --out capture.pcap/records");
+    let expected = "error: capture.pcap/records: no files can be written there: Not a directory (os error 20)\n";
+    assert_eq!((ended.status, ended.stderr.as_str()), (1, expected));
+}

@@ -10,6 +10,11 @@
 //!                            report, compare: traces → records in order → diagnosis → text, JSON
 //! ```
 
+#![cfg_attr(
+    not(test),
+    deny(clippy::print_stdout, clippy::print_stderr, reason = "these macros panic where nobody reads any more")
+)]
+
 pub mod attribution;
 pub mod capture;
 #[cfg(all(feature = "live", target_os = "linux"))]

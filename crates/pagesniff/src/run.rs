@@ -24,7 +24,7 @@ use crate::progress::ProgressLine;
 use crate::recorder::{Clock, Recorder};
 use crate::records::{Pace, RecordWriter};
 use crate::summary_out::SummaryOut;
-use crate::terminal::columns_of;
+use crate::terminal::{columns_of, say};
 use crate::worker;
 
 /// How a run ended that did not fail.
@@ -184,7 +184,7 @@ fn announce(settings: &Settings) {
         .trace
         .as_ref()
         .map_or(String::new(), |config| format!(", traces go to {}", config.directory.display()));
-    eprintln!("Capturing on {}{traces}. Ctrl-C ends it.", options.iface);
+    say(format_args!("Capturing on {}{traces}. Ctrl-C ends it.", options.iface));
 }
 
 /// What a write to standard output came to: that its reader left is no failure.

@@ -1,5 +1,7 @@
-//! How wide what is written to a terminal may be.
+//! What people read while the program works: lines on standard error, and how wide a terminal is.
 
+use std::fmt;
+use std::io::{self, Write};
 use std::os::fd::AsFd;
 
 use terminal_size::{Width, terminal_size_of};
@@ -9,4 +11,10 @@ use terminal_size::{Width, terminal_size_of};
 pub(crate) fn columns_of(stream: impl AsFd) -> Option<usize> {
     let (Width(columns), _) = terminal_size_of(stream)?;
     Some(columns.into())
+}
+
+/// Writes a line to standard error. `eprintln!` panics where nobody reads that any more; what was to be said is no reason to
+/// end the work.
+pub(crate) fn say(line: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
 }

@@ -26,6 +26,7 @@ use crate::page_trace_out::PageTraceOut;
 use crate::records::{Pace, RecordWriter};
 use crate::report::{UNPROVEN_LATENCIES, forget_times};
 use crate::run::{Ended, output_outcome};
+use crate::terminal::say;
 
 /// Writes the records of the traces, in the order in which the capture itself would have; accesses for libCacheSim in that of
 /// time, as a report takes them.
@@ -97,7 +98,7 @@ fn as_written(raw: &RawExport, mut out: Out) -> anyhow::Result<Ended> {
     if !raw.quiet {
         records.damaged().iter().for_each(|file| say_damage(&file.path, file.bytes, &file.damage));
         if clocks_disagree {
-            eprintln!("Note: {UNPROVEN_LATENCIES}.");
+            say(format_args!("Note: {UNPROVEN_LATENCIES}."));
         }
         out.say_left_out();
     }
@@ -113,7 +114,7 @@ fn as_accesses(raw: &RawExport) -> anyhow::Result<Ended> {
     let left_out = out.left_out();
     if left_out > 0 && !raw.quiet {
         let left_out = count_text(left_out);
-        eprintln!("Note: {left_out} requests brought no page of a known tenant, and are left out.");
+        say(format_args!("Note: {left_out} requests brought no page of a known tenant, and are left out."));
     }
     output_outcome(out.finish(&mut io::stdout().lock())?)
 }
@@ -141,13 +142,16 @@ fn as_parquet(raw: &RawExport) -> anyhow::Result<Ended> {
     }
     let Exported { files, left_out } = out.finish()?;
     if left_out > 0 && !raw.quiet {
-        eprintln!("Note: {} requests are of times beyond the year 2262, and are left out.", count_text(left_out));
+        say(format_args!(
+            "Note: {} requests are of times beyond the year 2262, and are left out.",
+            count_text(left_out)
+        ));
     }
     if files == 0 && !raw.quiet {
-        eprintln!("Note: no request is left to export, so no file was written.");
+        say(format_args!("Note: no request is left to export, so no file was written."));
     }
     if clocks_disagree && !raw.quiet {
-        eprintln!("Note: {UNPROVEN_LATENCIES}.");
+        say(format_args!("Note: {UNPROVEN_LATENCIES}."));
     }
     Ok(Ended::Done)
 }
@@ -215,7 +219,7 @@ impl Out {
             && out.left_out() > 0
         {
             let left_out = count_text(out.left_out());
-            eprintln!("Note: {left_out} requests are no GetPage that a page trace can hold, and are left out.");
+            say(format_args!("Note: {left_out} requests are no GetPage that a page trace can hold, and are left out."));
         }
     }
 }
@@ -241,10 +245,10 @@ fn write_all(
 /// Says which bytes of a file belong to no whole block.
 fn say_damage(path: &Path, bytes: u64, damage: &[Damage]) {
     let offset = damage.first().map_or(0, |first| first.offset);
-    eprintln!(
+    say(format_args!(
         "Note: {}: {bytes} bytes belong to no whole block, the first of them at offset {offset}; all whole blocks were used.",
         path.display()
-    );
+    ));
 }
 
 /// Whether any of the captures had its two directions stamped by clocks that disagree.
