@@ -184,7 +184,7 @@ fn a_page_trace_has_no_classes_and_its_empty_charts_say_why() {
     assert_eq!(directory.run("report page_trace.bin --html bare.html --quiet").status, 0);
     let bare = std::fs::read_to_string(directory.path("bare.html")).unwrap();
     let charts = bare.split_once("<h2>Charts</h2>").unwrap().1.split_once("<h2>Tables</h2>").unwrap().0;
-    for word in ["by class", "and class", "is the class", "their classes", "redundant"] {
+    for word in ["by class", "and class", "is the class", "their classes", "redundant", "same compute"] {
         assert!(!charts.contains(word), "{word}");
     }
     assert_eq!(charts.matches("<p class=none>").count(), 4, "two of latency, waiting, depth");

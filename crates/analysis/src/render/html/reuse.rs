@@ -164,25 +164,35 @@ fn distance_content(curve: &MissRatioCurve) -> Option<(Plot, String)> {
 /// How long after its last fetch a page is asked for again.
 pub(super) fn times(report: &Report, pictures: &Pictures) -> Figure {
     let one_in = report.completeness.followed_one_in;
-    let title = match one_in {
-        0 | 1 => "Reuse time: since the same compute fetched the same page".to_owned(),
-        _ => format!(
-            "Reuse time: since the same compute fetched the same page (one page in {} is followed)",
-            count_text(one_in)
-        ),
-    };
+    // What has no classes does not say who asked either.
     let has_classes = report.refetch.is_some();
-    let classes = if has_classes { "; its parts are the classes" } else { "" };
+    let (since, latest, classes) = if has_classes {
+        (
+            "the same compute fetched the same page",
+            " by the same compute since its start",
+            "; its parts are the classes",
+        )
+    } else {
+        ("the same page was asked for", "", "")
+    };
+    let followed = match one_in {
+        0 | 1 => String::new(),
+        _ => format!(" (one page in {} is followed)", count_text(one_in)),
+    };
+    let title = format!("Reuse time: since {since}{followed}");
     Figure {
         id: "reuse-time".to_owned(),
         title,
         reading: format!(
-            "Each bar counts the GetPage that came so long after the latest fetch of their page by the same compute since its \
-             start{classes}; equal distances are equal ratios. Pages that come back soon were hardly kept at all."
+            "Each bar counts the GetPage that came so long after the latest fetch of their page{latest}{classes}; \
+             equal distances are equal ratios. Pages that come back soon were hardly kept at all."
         )
         .into(),
         legend: if has_classes { legend(&Layer::ALL[1..], true) } else { String::new() },
-        content: times_content(report, pictures).ok_or("No page that is followed was asked for again by the same compute."),
+        content: times_content(report, pictures).ok_or(match has_classes {
+            true => "No page that is followed was asked for again by the same compute.",
+            false => "No page that is followed was asked for again.",
+        }),
     }
 }
 
