@@ -209,8 +209,10 @@ fn a_token_on_the_wire_is_found_nowhere() {
     let (server, dir) = (Server::start(&serving, None).unwrap(), Dir::new());
     let words = "--out t --format jsonl --summary summary.json --unattributed --page-hash";
     let sniffer = Sniffer::start(&dir, &format!("--iface lo --port {} {words}", server.address().port()));
-    // An independent capture: the token did cross the wire. Not blocking, as a silent wire would hold it up for ever.
-    let witness = pcap::Capture::from_device("lo").unwrap().immediate_mode(true).timeout(100).open().unwrap();
+    // An independent capture: the token did cross the wire. Not blocking, as a silent wire would hold it up for ever. It is
+    // read at the end, so all has to fit: libpcap's own ring of 2 MiB holds 32 packets of the length that it expects.
+    let witness = pcap::Capture::from_device("lo").unwrap().snaplen(4096).buffer_size(64 << 20);
+    let witness = witness.immediate_mode(true).timeout(100).open().unwrap();
     let mut witness = witness.setnonblock().unwrap();
     witness.filter(&format!("dst port {}", server.address().port()), true).unwrap();
     drive_some(&server);
