@@ -5,8 +5,12 @@ mod clocks;
 #[path = "../harness/mod.rs"]
 #[allow(dead_code, reason = "shared with the other tests, which use the rest")]
 mod harness;
+mod joins;
 mod limits;
 mod refusals;
+#[path = "../loss/rng.rs"]
+#[allow(dead_code, reason = "shared with the tests of loss, which use the rest")]
+mod rng;
 
 use std::collections::BTreeMap;
 use std::fs;
