@@ -298,8 +298,9 @@ impl Connection {
             }
             Accepted::InOrder { skip, late } => {
                 half.advance(span.len.saturating_sub(skip));
+                let is_stalled = side == Side::Client && half.may_be_stalled();
                 self.note_lateness(side, late, world);
-                let at = (span.is_timed && !late).then_some(span.at);
+                let at = (span.is_timed && !late && !is_stalled).then_some(span.at);
                 self.deliver_span(side, span, (skip, at), world);
             }
         }

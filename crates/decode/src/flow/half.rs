@@ -54,7 +54,8 @@ pub(crate) struct Held {
     pub(crate) is_timed: bool,
     /// Where the receiver said that it misses bytes before these, after they had arrived.
     hole: Option<u64>,
-    /// Those bytes came later, and unseen, or after their acknowledgement: when these became deliverable is unknown.
+    /// Bytes before these came later, and unseen, or after their acknowledgement, or were given up before it: when these became
+    /// deliverable is unknown.
     pub(crate) stalled: bool,
 }
 
@@ -354,6 +355,12 @@ impl HalfStream {
         self.held.iter_mut().skip(behind).for_each(|held| held.stalled = true);
     }
 
+    /// Whether bytes were given up that the receiver has not acknowledged either: it may still wait for them, and what has come
+    /// behind them with it. When that becomes deliverable is unknown.
+    pub(crate) fn may_be_stalled(&self) -> bool {
+        self.acked < self.given_up.end
+    }
+
     pub(crate) fn held_bytes(&self) -> usize {
         self.held_bytes
     }
@@ -388,7 +395,8 @@ impl HalfStream {
             let len = piece_end.saturating_sub(cursor);
             let hole = self.reported_hole.filter(|&hole| hole < cursor);
             let is_timed = span.is_timed && !late;
-            let piece = Held { offset: cursor, len, bytes, at: span.at, is_timed, hole, stalled: false };
+            let stalled = self.may_be_stalled();
+            let piece = Held { offset: cursor, len, bytes, at: span.at, is_timed, hole, stalled };
             self.held.insert(place, piece);
             place = place.saturating_add(1);
             cursor = piece_end;
@@ -427,8 +435,9 @@ impl HalfStream {
             return None;
         }
         let gap = self.next..reach;
+        let is_missed = self.acked < reach;
         for held in &mut self.held {
-            held.stalled |= held.hole.is_some_and(|hole| gap.contains(&hole));
+            held.stalled |= is_missed || held.hole.is_some_and(|hole| gap.contains(&hole));
         }
         let joins = self.given_up.end == gap.start;
         self.given_up = if joins { self.given_up.start..gap.end } else { gap };

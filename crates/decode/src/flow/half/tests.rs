@@ -204,3 +204,21 @@ fn what_waited_for_a_late_byte_has_no_known_time() {
     assert!(held_behind_a_hole(4), "it came after its acknowledgement");
     assert!(!held_behind_a_hole(1), "it came before");
 }
+
+#[test]
+fn what_came_behind_bytes_given_up_for_their_time_waits_until_these_are_acknowledged() {
+    let mut reader = Reader::new();
+    reader.segment(0, b"a", 0);
+    reader.segment(2, b"cd", 1);
+    reader.segment(5, b"f", 2);
+    match (reader.half.pop(at(5002), false), reader.half.pop(at(5002), false)) {
+        (Some(Ready::Gap { len: 1 }), Some(Ready::Data(held))) => assert!(held.stalled),
+        other => panic!("{other:?}"),
+    }
+    reader.segment(4, b"e", 5003);
+    assert!(reader.half.may_be_stalled(), "the receiver may still miss a byte");
+    reader.acknowledge(1, 5004);
+    assert!(reader.half.may_be_stalled());
+    reader.acknowledge(6, 5005);
+    assert!(!reader.half.may_be_stalled());
+}
