@@ -134,9 +134,14 @@ fn confined(dir: &Path) {
     }
 }
 
-/// A page service that wants a token, and what its computes have said to it.
+/// A page service.
 fn serve() -> Server {
-    let serving = ServeOptions { listen: "127.0.0.1:0".parse().unwrap(), ..ServeOptions::default() };
+    serve_with(Auth::Trust)
+}
+
+/// One that wants this of its computes.
+fn serve_with(auth: Auth) -> Server {
+    let serving = ServeOptions { listen: "127.0.0.1:0".parse().unwrap(), auth, ..ServeOptions::default() };
     Server::start(&serving, None).unwrap()
 }
 
@@ -204,9 +209,7 @@ fn root_captures_into_the_directory_of_another() {
 }
 
 fn a_token_on_the_wire_is_found_nowhere() {
-    let serving =
-        ServeOptions { listen: "127.0.0.1:0".parse().unwrap(), auth: Auth::Password, ..ServeOptions::default() };
-    let (server, dir) = (Server::start(&serving, None).unwrap(), Dir::new());
+    let (server, dir) = (serve_with(Auth::Password), Dir::new());
     let words = "--out t --format jsonl --summary summary.json --unattributed --page-hash";
     let sniffer = Sniffer::start(&dir, &format!("--iface lo --port {} {words}", server.address().port()));
     // An independent capture: the token did cross the wire. Not blocking, as a silent wire would hold it up for ever. It is

@@ -21,7 +21,7 @@ static COMPLETED: LazyLock<Vec<Record>> = LazyLock::new(|| sample::records(RECOR
 /// In the order of arrival.
 static ORDERED: LazyLock<Vec<Record>> = LazyLock::new(|| {
     let mut records = COMPLETED.clone();
-    records.sort_by_key(|record| (record.time, record.client, record.server, record.seq));
+    records.sort_by_key(Record::order);
     records
 });
 

@@ -86,7 +86,7 @@ fn confine(settings: &Settings) -> anyhow::Result<()> {
     }
     let confined = Confinement { user, capabilities, files: None }.apply()?;
     for missing in confined.missing.iter().filter(|_| !settings.quiet) {
-        let _ = writeln!(io::stderr().lock(), "note: {missing}");
+        say(format_args!("note: {missing}"));
     }
     Ok(())
 }

@@ -2,11 +2,12 @@
 
 use std::io::{self, Write};
 
+use analysis::render::report_json;
+use analysis::summary::Report;
+
 use crate::flags::SummaryTarget;
 use crate::pending_file::PendingFile;
 use crate::run::{Ended, output_outcome};
-use analysis::render::report_json;
-use analysis::summary::Report;
 
 /// Where the summary goes, opened before the run so that a wrong path does not cost it.
 pub(crate) enum SummaryOut {

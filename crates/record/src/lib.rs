@@ -28,6 +28,6 @@ pub use ids::{ParseIdError, TenantId, TenantTimeline, TimelineId};
 pub use key::{Key, MAIN_FORKNUM, ParseRelTagError, RelTag};
 pub use lsn::{Lsn, ParseLsnError};
 pub use request::{Attribution, Kind, Pairing, ParseWordError, Protocol, Status, Target};
-pub use row::{Endpoint, Record};
+pub use row::{Endpoint, Order, Record};
 pub use shard::{ParseShardError, ShardIndex, TenantShardId, shard_of_block, stripe_hash};
 pub use time::Timestamp;

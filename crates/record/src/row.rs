@@ -57,3 +57,15 @@ pub struct Record {
     /// How the answer was found.
     pub pairing: Pairing,
 }
+
+/// The order of records everywhere but in a capture and its files, where they stand as they were completed: by arrival, and
+/// those of one moment by connection and ordinal.
+pub type Order = (Timestamp, Endpoint, Endpoint, Option<u64>);
+
+impl Record {
+    /// Its place in that order.
+    #[inline]
+    pub fn order(&self) -> Order {
+        (self.time, self.client, self.server, self.seq)
+    }
+}

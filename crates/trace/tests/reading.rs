@@ -247,7 +247,7 @@ fn files_of_several_owners_come_in_one_order() {
         }
     }
     writer.close(Timestamp(0)).1.unwrap();
-    records.sort_by_key(|record| (record.time, record.client, record.server, record.seq));
+    records.sort_by_key(Record::order);
     assert_eq!(trace_files(&[directory.path()]).unwrap().len(), 2);
     let ordered = OrderedRecords::open(&[directory.path()]).unwrap();
     assert_eq!(ordered.files().iter().map(|file| file.records).sum::<u64>(), 5_000);

@@ -1,6 +1,6 @@
 //! From the order of completion to the order of arrival, in bounded memory.
 
-use record::{Endpoint, Record, Timestamp};
+use record::{Order, Record, Timestamp};
 
 use super::{Diagnosis, EXPECTED_RECORDS, InputFacts, Limits, Report};
 use crate::shards::ShardClaim;
@@ -11,12 +11,6 @@ pub const REORDER_RECORDS: usize = 32_768;
 
 /// The part of the waiting records that is handed on at once: merging them costs little beside so many, and most still wait.
 const SHARE_HANDED_ON: usize = 4;
-
-type Order = (Timestamp, Endpoint, Endpoint, Option<u64>);
-
-fn order(record: &Record) -> Order {
-    (record.time, record.client, record.server, record.seq)
-}
 
 /// A record that waits. The time is here as well since it decides nearly always, without a look at the record.
 #[derive(Debug, Clone, Copy)]
@@ -63,7 +57,7 @@ impl Reorder {
 
     /// Takes the next completed record.
     pub fn observe(&mut self, record: &Record) {
-        if self.passed.is_some_and(|passed| order(record) < passed) {
+        if self.passed.is_some_and(|passed| record.order() < passed) {
             self.diagnosis.observe_late(record);
             return;
         }
@@ -94,7 +88,7 @@ impl Reorder {
         let places = &self.places;
         // The sort finds what is in order already, and merges it with what came since, which nearly is.
         self.waiting.sort_by(|one, other| {
-            let order_at = |place: usize| places.get(place).map(order);
+            let order_at = |place: usize| places.get(place).map(Record::order);
             one.time.cmp(&other.time).then_with(|| order_at(one.place).cmp(&order_at(other.place)))
         });
         let earliest = self.waiting.get(..records).unwrap_or(&self.waiting).chunks(EXPECTED_RECORDS);
@@ -102,7 +96,7 @@ impl Reorder {
             let records = || chunk.iter().filter_map(|waiting| places.get(waiting.place));
             self.diagnosis.expect(records());
             records().for_each(|record| self.diagnosis.observe(record));
-            self.passed = records().next_back().map(order).or(self.passed);
+            self.passed = records().next_back().map(Record::order).or(self.passed);
         }
         self.free.extend(self.waiting.drain(..records.min(self.waiting.len())).map(|waiting| waiting.place));
     }

@@ -227,7 +227,7 @@ fn damaged(record: &Record, damage: Damage) -> Option<Record> {
 
 fn classified(records: &[Record]) -> Vec<Class> {
     let mut order: Vec<usize> = (0..records.len()).collect();
-    order.sort_by_key(|&at| (records[at].time, records[at].client, records[at].server, records[at].seq));
+    order.sort_by_key(|&at| records[at].order());
     let mut refetch = Refetch::new(Limits::CAPTURE);
     let mut classes = vec![Class::Unproven; records.len()];
     for at in order {

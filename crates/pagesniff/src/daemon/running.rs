@@ -1,6 +1,6 @@
 //! The daemon from its start to its end.
 
-use std::io::{self, Write};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
@@ -29,6 +29,7 @@ use crate::capture::CaptureError;
 use crate::capture::live::Live;
 use crate::recorder::{Clock, MOST_BATCHES, RecorderThread};
 use crate::run::Ended;
+use crate::terminal::say;
 
 /// So many orders wait for a capturing thread, two of each client at once.
 const MOST_COMMANDS: usize = 32;
@@ -84,11 +85,11 @@ pub(super) fn run(config: Config, raw: &RawServe) -> anyhow::Result<Ended> {
     control.serve(Arc::clone(&hub)).map_err(no_thread)?;
     let notify = Notify::from_environment();
     notify.tell("READY=1");
-    say(&format!("Capturing on {}.\n{}", config.interfaces.join(", "), config.in_words()));
-    unconfined.iter().for_each(|missing| say(&format!("note: {missing}\n")));
+    say(format_args!("Capturing on {}.\n{}", config.interfaces.join(", "), config.in_words().trim_end()));
+    unconfined.iter().for_each(|missing| say(format_args!("note: {missing}")));
 
     let mut last_words = Vec::new();
-    let outcome = watch((&is_finished, &mut last_words), &stop, Watchdog::new(&hub, &notify));
+    let outcome = watch(&is_finished, &mut last_words, &stop, Watchdog::new(&hub, &notify));
 
     notify.tell("STOPPING=1");
     stop.store(true, Ordering::Relaxed);
@@ -96,7 +97,7 @@ pub(super) fn run(config: Config, raw: &RawServe) -> anyhow::Result<Ended> {
     let _ = ending.join();
     drop(control);
     last_words.extend(is_finished.iter().map(|finished| finished.status));
-    say(&last_words.iter().map(losses_text).collect::<String>());
+    last_words.iter().filter_map(losses_text).for_each(|losses| say(format_args!("{}", losses.trim_end())));
     finish(&hub)?;
     outcome.map(|()| Ended::Done)
 }
@@ -109,7 +110,8 @@ struct Finished {
 
 /// Waits for a signal, or for a capturing thread that ends by itself.
 fn watch(
-    (is_finished, last_words): (&Receiver<Finished>, &mut Vec<WorkerStatus>),
+    is_finished: &Receiver<Finished>,
+    last_words: &mut Vec<WorkerStatus>,
     stop: &AtomicBool,
     mut watchdog: Watchdog<'_>,
 ) -> anyhow::Result<()> {
@@ -138,7 +140,7 @@ fn start(worker: Worker, finished: Sender<Finished>) -> anyhow::Result<JoinHandl
 /// Writes what the flight recorder holds.
 fn finish(hub: &Hub) -> anyhow::Result<()> {
     let Some(recorded) = hub.finish_ring() else { return Ok(()) };
-    say(&format!("Ended; {} requests of this run are kept.\n", recorded.kept));
+    say(format_args!("Ended; {} requests of this run are kept.", recorded.kept));
     match recorded.error {
         Some(error) => Err(anyhow!("{error}; what was written before is whole")),
         None => Ok(()),
@@ -156,9 +158,4 @@ fn not_writable(error: TraceError) -> anyhow::Error {
 
 fn no_thread(error: io::Error) -> anyhow::Error {
     anyhow!("cannot start a thread: {error}")
-}
-
-/// Where standard error is gone there is nobody to tell.
-fn say(text: &str) {
-    let _ = io::stderr().lock().write_all(text.as_bytes());
 }

@@ -16,7 +16,7 @@ pub(super) fn status_text(status: &Status) -> String {
     };
     let _ = writeln!(text, "connections: {} of {tenants} tenants{unknown}", count_text(*connections));
     for worker in &status.workers {
-        let _ = write!(text, "{}", worker_text(worker));
+        text.push_str(&worker_text(worker));
     }
     match &status.recorder {
         None => text.push_str("flight recorder: off\n"),
@@ -53,10 +53,10 @@ fn worker_text(worker: &WorkerStatus) -> String {
     format!("{}: {packets} packets, {requests} requests, {memory} of memory\n{}", worker.interface, losses(worker))
 }
 
-/// What a capturing thread has lost, for the daemon's end; nothing where it has lost nothing.
-pub(super) fn losses_text(worker: &WorkerStatus) -> String {
+/// What a capturing thread has lost, for the daemon's end; `None` where it has lost nothing.
+pub(super) fn losses_text(worker: &WorkerStatus) -> Option<String> {
     let losses = losses(worker);
-    if losses.is_empty() { losses } else { format!("{}:\n{losses}", worker.interface) }
+    (!losses.is_empty()).then(|| format!("{}:\n{losses}", worker.interface))
 }
 
 fn losses(worker: &WorkerStatus) -> String {

@@ -5,7 +5,7 @@ use std::collections::binary_heap::PeekMut;
 use std::collections::{BinaryHeap, VecDeque};
 use std::path::{Path, PathBuf};
 
-use record::{Endpoint, Record, Timestamp};
+use record::{Order, Record, Timestamp};
 
 use super::files::open_all;
 use super::{Damage, TraceReader};
@@ -13,9 +13,6 @@ use crate::error::TraceError;
 use crate::format::block::BlockKind;
 use crate::format::header::FileHeader;
 use crate::format::ledger::Ledger;
-
-/// The order of records everywhere but in files.
-type Order = (Timestamp, Endpoint, Endpoint, Option<u64>);
 
 /// A block's records, put in order once; those before `next` are handed out.
 #[derive(Debug, Default)]
@@ -34,7 +31,7 @@ impl LoadedBlock {
         self.records.extend(records);
         self.sorted.clear();
         self.sorted.extend(self.records.iter().enumerate().map(|(place, record)| (record.time, place)));
-        let order_at = |place: usize| self.records.get(place).map(order);
+        let order_at = |place: usize| self.records.get(place).map(Record::order);
         // Blocks are nearly sorted, which a stable sort makes use of; equals keep their place in the file.
         self.sorted.sort_by(|one, other| one.0.cmp(&other.0).then_with(|| order_at(one.1).cmp(&order_at(other.1))));
         self.next = 0;
@@ -49,10 +46,6 @@ impl LoadedBlock {
         self.next = self.next.saturating_add(1);
         record
     }
-}
-
-fn order(record: &Record) -> Order {
-    (record.time, record.client, record.server, record.seq)
 }
 
 /// The next record of a loaded block, compared by its order and then by when the block was read, so that the result is
@@ -169,7 +162,7 @@ impl OrderedRecords {
                 let read = self.blocks_read;
                 self.blocks_read = read.wrapping_add(1);
                 match loaded.peek() {
-                    Some(first) => self.heads.push(Reverse(Head { order: order(first), read, block })),
+                    Some(first) => self.heads.push(Reverse(Head { order: first.order(), read, block })),
                     None => self.used_up.push(block),
                 }
             }
@@ -201,7 +194,7 @@ impl Iterator for OrderedRecords {
         let block = self.loaded.get_mut(head.0.block)?;
         let record = block.take();
         match block.peek() {
-            Some(next) => head.0.order = order(next),
+            Some(next) => head.0.order = next.order(),
             None => self.used_up.push(PeekMut::pop(head).0.block),
         }
         record.map(Ok)

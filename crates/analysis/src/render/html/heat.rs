@@ -41,7 +41,7 @@ pub(super) fn blocks((place, map): (usize, &BlockMap), pictures: &Pictures, laye
     let content = view.content(pictures).ok_or("No GetPage of this relation was seen.");
     Figure {
         title: format!("Blocks of {} over time ({} GetPage)", map.relation, count_text(map.getpage)),
-        reading: reading(layers, map.getpage - map.requests.min(map.getpage)).into(),
+        reading: reading(layers, map.getpage.saturating_sub(map.requests)).into(),
         legend: legend(layers, false),
         content,
         id,

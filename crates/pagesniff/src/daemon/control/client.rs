@@ -21,6 +21,7 @@ use crate::daemon::config::DEFAULT_SOCKET;
 use crate::daemon::status_text::{connections_text, status_text, tenants_text};
 use crate::flags::{RawFilter, duration, size};
 use crate::run::{Ended, output_outcome};
+use crate::terminal::say;
 
 /// How often a trace that runs is asked about.
 const ASK_INTERVAL: Duration = Duration::from_millis(200);
@@ -133,7 +134,7 @@ pub fn take_trace(raw: &RawTakeTrace) -> anyhow::Result<Ended> {
     }
     let wanted = Wanted::new(&raw.filter, raw.duration, raw.max_bytes.map(|size| size.as_u64()));
     let mut trace: TraceStatus = daemon.ask(&Request::Trace(wanted))?;
-    tell(&format!("Trace {} runs. Ctrl-C ends it.", trace.id));
+    say(format_args!("Trace {} runs. Ctrl-C ends it.", trace.id));
     while trace.state == TraceState::Running {
         if is_to_end.load(Ordering::Relaxed) {
             trace = daemon.ask(&Request::Stop { id: trace.id })?;
@@ -149,13 +150,13 @@ pub fn take_trace(raw: &RawTakeTrace) -> anyhow::Result<Ended> {
         return Err(anyhow!("trace {}{problem}", trace.id));
     }
     let directory = brought(&trace.directory, raw.out.as_deref())?;
-    tell(&format!(
+    say(format_args!(
         "{} requests{problem}. `pagesniff report {}` says what they tell.",
         trace.requests,
         directory.display()
     ));
     if trace.unattributed > 0 {
-        tell(&format!(
+        say(format_args!(
             "{} requests came on connections whose tenant is not known: they are older than the daemon's table.",
             trace.unattributed
         ));
@@ -173,13 +174,8 @@ pub fn take_snapshot(raw: &RawSnapshot) -> anyhow::Result<Ended> {
     let last_ms = u64::try_from(raw.last.as_millis()).unwrap_or(u64::MAX);
     let taken: Snapshot = daemon.ask(&Request::Snapshot { tenant: raw.tenant.to_string(), last_ms })?;
     let directory = brought(&taken.directory, raw.out.as_deref())?;
-    tell(&format!("{} requests. `pagesniff report {}` says what they tell.", taken.requests, directory.display()));
+    say(format_args!("{} requests. `pagesniff report {}` says what they tell.", taken.requests, directory.display()));
     output_outcome(writeln!(io::stdout().lock(), "{}", directory.display()))
-}
-
-/// Where standard error is gone there is nobody to tell.
-fn tell(line: &str) {
-    let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
 /// Copies traces to where they are wanted; says where they are.
