@@ -7,6 +7,7 @@ mod clean;
 mod composed;
 mod deletion;
 mod evidence;
+mod followed;
 mod reshape;
 mod rng;
 #[allow(unreachable_pub, reason = "the fuzz targets share it")]

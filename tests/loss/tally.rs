@@ -6,7 +6,7 @@ use decode::Packet;
 
 use crate::clean::{Clean, line};
 use crate::evidence::Retransmissions;
-use crate::tape::Tape;
+use crate::tape::{Decoded, Tape};
 use crate::truth::Rule;
 
 /// One capture under trial.
@@ -53,6 +53,11 @@ impl<'a> Trial<'a> {
     /// Decodes `packets`, what a `damage` left of the capture, and keeps the score. `label` names the case in a failure.
     pub(crate) fn case(&mut self, damage: &str, label: &str, packets: &[Packet<'_>]) {
         let decoded = self.tape.decode(packets);
+        self.decoded_case(damage, label, packets, &decoded);
+    }
+
+    /// The same where it has been decoded already.
+    pub(crate) fn decoded_case(&mut self, damage: &str, label: &str, packets: &[Packet<'_>], decoded: &Decoded) {
         let difference = self.clean.compare(&decoded.records, &self.retransmissions, packets);
         let mut faults = difference.faults;
         let mut row = Row {

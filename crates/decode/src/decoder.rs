@@ -7,7 +7,7 @@ use record::Timestamp;
 use crate::config::Config;
 use crate::epochs::Epochs;
 use crate::flow::Side;
-use crate::flow::connection::{Connection, Effect};
+use crate::flow::connection::{self, Connection, Effect, LeftOut};
 use crate::flow::half::Buffers;
 use crate::flow::table::{FlowTable, Place};
 use crate::packet::Packet;
@@ -42,6 +42,8 @@ pub struct Decoder {
     buffers: Buffers,
     epochs: Epochs,
     remembered: Remembered,
+    /// Whether pagestream connections that come are followed.
+    follows_new: bool,
     stats: Stats,
     /// Connections that only time can bring on.
     armed: Vec<Place>,
@@ -60,6 +62,7 @@ impl Decoder {
             buffers: Buffers::default(),
             epochs: Epochs::default(),
             remembered: Remembered::default(),
+            follows_new: true,
             stats: Stats::default(),
             armed: Vec::new(),
             latest: Timestamp(0),
@@ -93,6 +96,7 @@ impl Decoder {
             buffers: &mut self.buffers,
             remembered: &mut self.remembered,
             armed: &mut self.armed,
+            follows_new: self.follows_new,
         };
         let world = World { stats: &mut self.stats, epochs: &mut self.epochs, sink, now: packet.time };
         if flow.segment(known, &segment, world) == Some(Effect::Lasting) {
@@ -132,6 +136,42 @@ impl Decoder {
     /// numbers show that it is still the same one. For those that no packet was seen of.
     pub fn remember(&mut self, connection: OpenConnection) {
         self.remembered.insert(connection);
+    }
+
+    /// Follows the pagestream connections for which `follows` says so, from the packets of `from` on where it did not before, and
+    /// passes over the others' packets: for captures that leave these out. What is known of them stays known, as after
+    /// [`Self::remember`], as long as enough is seen of them to tell that they are still the same: their openings and ends,
+    /// commands, and some of what the client sends. Nothing of a connection that is passed over counts as lost, and requests
+    /// that are open on it give no record. Connections that come later are followed.
+    pub fn follow(&mut self, from: Timestamp, mut follows: impl FnMut(&OpenConnection) -> bool) {
+        self.follows_new = true;
+        self.remembered.follow(from, &mut follows);
+        self.set_aside(|open| !follows(open));
+    }
+
+    /// Follows no pagestream connection, be it open or come later: they are known from their handshakes, as after [`Self::follow`].
+    pub fn follow_none(&mut self) {
+        self.follows_new = false;
+        self.remembered.follow(Timestamp(u64::MAX), |_| false);
+        self.set_aside(|_| true);
+        for place in self.table.places() {
+            if let Some(entry) = self.table.entry_mut(place) {
+                entry.connection.left_out = LeftOut::BeforePagestream;
+            }
+        }
+    }
+
+    fn set_aside(&mut self, mut is_to_be: impl FnMut(&OpenConnection) -> bool) {
+        for place in self.table.places() {
+            let entry = self.table.entry_mut(place);
+            let open = entry.and_then(|entry| entry.connection.open_pagestream(self.latest));
+            if let Some(open) = open.filter(|open| is_to_be(open))
+                && self.remembered.set_aside(open)
+                && let Some(mut connection) = self.table.remove(place)
+            {
+                connection.abandon(&mut self.buffers);
+            }
+        }
     }
 
     /// Bytes that the decoder's state takes at the moment, without IP fragments that wait for the rest of their datagrams.
@@ -217,6 +257,7 @@ struct Flow<'a> {
     buffers: &'a mut Buffers,
     remembered: &'a mut Remembered,
     armed: &'a mut Vec<Place>,
+    follows_new: bool,
 }
 
 impl Flow<'_> {
@@ -231,16 +272,24 @@ impl Flow<'_> {
             found = None;
         }
         if found.is_none() && !self.remembered.is_empty() {
-            self.forget_where_over(segment);
+            self.forget_where_over(segment, world.now);
         }
         let (place, side) = match found {
             Some(found) => found,
+            None if self.passes_over(segment, world.now) => return None,
             None if segment.flags.rst() || (segment.payload_len == 0 && !segment.flags.syn()) => return None,
             None => self.open(segment, world.now)?,
         };
         let entry = self.table.entry_mut(place)?;
         count_data(segment, side, &mut world);
         let effect = entry.connection.segment(side, segment, self.buffers, &mut world);
+        if !self.follows_new
+            && let Some(open) = entry.connection.open_pagestream(world.now)
+            && self.remembered.set_aside(open)
+        {
+            self.table.remove(place)?.abandon(self.buffers);
+            return Some(effect);
+        }
         if effect == Effect::Passing && entry.is_fresh(world.now) {
             return Some(effect);
         }
@@ -253,12 +302,24 @@ impl Flow<'_> {
     }
 
     /// Forgets what was remembered of a connection that this segment ends, or begins anew.
-    fn forget_where_over(&mut self, segment: &Segment<'_>) {
+    fn forget_where_over(&mut self, segment: &Segment<'_>, now: Timestamp) {
         let flags = segment.flags;
-        if flags.syn() || flags.fin() || flags.rst() {
-            let ends = self.ends(segment);
-            ends.into_iter().for_each(|ends| self.remembered.forget(ends));
+        if !(flags.syn() || flags.fin() || flags.rst()) {
+            return;
         }
+        let Some(ends) = self.ends(segment) else { return };
+        if flags.syn() || flags.rst() { self.remembered.forget(ends) } else { self.remembered.end(ends, now) }
+    }
+
+    /// Whether the segment belongs to a connection that is not followed. One by which the client begins something else is
+    /// read: it may say another tenant.
+    fn passes_over(&mut self, segment: &Segment<'_>, now: Timestamp) -> bool {
+        if self.remembered.is_empty() || connection::begins(segment.payload) {
+            return false;
+        }
+        let is_clients = server_side(segment, &self.config.ports) == Some(Side::Server);
+        let client_seq = if is_clients { Some(segment.seq) } else { segment.flags.ack().then_some(segment.ack) };
+        self.ends(segment).is_some_and(|ends| self.remembered.passes_over(ends, client_seq, now))
     }
 
     /// The client's end and the server's.
@@ -282,6 +343,11 @@ impl Flow<'_> {
             let client_seq = if is_from_client { Some(first.seq) } else { first.flags.ack().then_some(first.ack) };
             connection.session.remembered = self.remembered.take((address(client), address(server)), client_seq, now);
         }
+        connection.left_out = match connection.session.remembered {
+            _ if !self.follows_new => LeftOut::BeforePagestream,
+            Some(known) if known.was_passed_over() => LeftOut::BeforeFirst,
+            _ => LeftOut::Nothing,
+        };
         let place = self.table.insert((client, server), connection, now)?;
         Some((place, self.table.entry_mut(place)?.side_of(first.source)))
     }

@@ -56,10 +56,35 @@ impl OpenConnection {
     }
 }
 
-/// What was told of connections that have not been heard of since.
+/// What comes behind the end of a connection that is not followed is passed over for so long: the rest of its answers, and
+/// acknowledgements (RFC 9293, section 3.6).
+const LINGER_NS: u64 = 60_000_000_000;
+
+/// A connection that is not read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Known {
+    pub(crate) connection: OpenConnection,
+    /// Up to when its packets are passed over, since not all of them are captured.
+    passed_over_until: Option<Timestamp>,
+    /// When one of its ends said that it has nothing more to say, while it was passed over.
+    ended_at: Option<Timestamp>,
+}
+
+impl Known {
+    /// Whether what is missing of it was left out rather than lost.
+    pub(crate) fn was_passed_over(&self) -> bool {
+        self.passed_over_until.is_some()
+    }
+
+    fn is_passed_over(&self, now: Timestamp) -> bool {
+        self.passed_over_until.is_some_and(|until| now < until)
+    }
+}
+
+/// What was told of connections that have not been heard of since, or are not followed.
 #[derive(Debug, Default)]
 pub(crate) struct Remembered {
-    connections: HashMap<(Endpoint, Endpoint), OpenConnection>,
+    connections: HashMap<(Endpoint, Endpoint), Known>,
 }
 
 impl Remembered {
@@ -67,8 +92,48 @@ impl Remembered {
     pub(crate) fn insert(&mut self, connection: OpenConnection) {
         let ends = (connection.client, connection.server);
         if self.connections.len() < MOST_REMEMBERED || self.connections.contains_key(&ends) {
-            self.connections.insert(ends, connection);
+            self.connections.insert(ends, Known { connection, passed_over_until: None, ended_at: None });
         }
+    }
+
+    /// Takes one in whose packets are passed over from now on; false where there is no room.
+    pub(crate) fn set_aside(&mut self, connection: OpenConnection) -> bool {
+        self.insert(connection);
+        let known = self.connections.get_mut(&(connection.client, connection.server));
+        known.map(|known| known.passed_over_until = Some(Timestamp(u64::MAX))).is_some()
+    }
+
+    /// Those for which `follows` says so are read again from the packets of `from` on, if they are not already; all others
+    /// are passed over.
+    pub(crate) fn follow(&mut self, from: Timestamp, mut follows: impl FnMut(&OpenConnection) -> bool) {
+        for known in self.connections.values_mut() {
+            let is_followed = known.ended_at.is_none() && follows(&known.connection);
+            known.passed_over_until = match (is_followed, known.passed_over_until) {
+                (false, _) => Some(Timestamp(u64::MAX)),
+                (true, Some(until)) => Some(until.min(from)),
+                (true, None) => None,
+            };
+        }
+    }
+
+    /// Whether a packet of this connection is passed over. It tells where the client's numbers are: one out of reach belongs
+    /// to another connection, whose tenant is not known.
+    pub(crate) fn passes_over(&mut self, ends: (Endpoint, Endpoint), client_seq: Option<u32>, now: Timestamp) -> bool {
+        let Some(known) = self.connections.get_mut(&ends) else { return false };
+        if !known.is_passed_over(now) {
+            return false;
+        }
+        let connection = &mut known.connection;
+        if let Some(seq) = client_seq {
+            if !connection.reaches(SeqNum(seq), now) {
+                (connection.owner, connection.attribution, connection.backend_pid) = (None, None, None);
+            }
+            let is_ahead = SeqNum(seq).ahead_of(SeqNum(connection.client_seq)) > 0;
+            if is_ahead || connection.owner.is_none() {
+                (connection.client_seq, connection.known_at) = (seq, now);
+            }
+        }
+        true
     }
 
     /// What is remembered of a connection between these ends, if this number of its client can be that one's. It is not
@@ -78,9 +143,9 @@ impl Remembered {
         ends: (Endpoint, Endpoint),
         client_seq: Option<u32>,
         now: Timestamp,
-    ) -> Option<OpenConnection> {
+    ) -> Option<Known> {
         let known = self.connections.remove(&ends)?;
-        client_seq.filter(|&seq| known.reaches(SeqNum(seq), now)).map(|_| known)
+        client_seq.filter(|&seq| known.connection.reaches(SeqNum(seq), now)).map(|_| known)
     }
 
     /// The connection between these ends is over, or another.
@@ -88,9 +153,26 @@ impl Remembered {
         self.connections.remove(&ends);
     }
 
+    /// One of these ends has nothing more to say. The rest of a connection that is passed over is passed over, too.
+    pub(crate) fn end(&mut self, ends: (Endpoint, Endpoint), now: Timestamp) {
+        match self.connections.get_mut(&ends) {
+            Some(known) if known.is_passed_over(now) => {
+                known.passed_over_until = Some(Timestamp(u64::MAX));
+                known.ended_at.get_or_insert(now);
+            }
+            _ => self.forget(ends),
+        }
+    }
+
     /// Forgets what is too old.
     pub(crate) fn expire(&mut self, now: Timestamp) {
-        self.connections.retain(|_, known| now.since(known.known_at).is_none_or(|silent_ns| silent_ns < REMEMBER_NS));
+        self.connections.retain(|_, known| {
+            let (since, keep_ns) = match known.ended_at {
+                Some(ended_at) => (ended_at, LINGER_NS),
+                None => (known.connection.known_at, REMEMBER_NS),
+            };
+            now.since(since).is_none_or(|silent_ns| silent_ns < keep_ns)
+        });
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -98,7 +180,7 @@ impl Remembered {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = OpenConnection> + '_ {
-        self.connections.values().copied()
+        self.connections.values().filter(|known| known.ended_at.is_none()).map(|known| known.connection)
     }
 }
 

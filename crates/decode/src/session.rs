@@ -13,7 +13,7 @@ use crate::pagestream::request::ClientMessage;
 use crate::pgwire::command::Command;
 use crate::pgwire::frame::{Framing, Head};
 use crate::pgwire::startup::{Foreign, Opening};
-use crate::remembered::OpenConnection;
+use crate::remembered::Known;
 use crate::sink::{Identified, Purpose, Sink};
 use crate::stats::Stats;
 
@@ -82,7 +82,7 @@ pub(crate) struct Session {
     /// The connection's opening was not seen.
     pub(crate) is_joined: bool,
     /// What an earlier decoder told of it, until it is seen to be a pagestream.
-    pub(crate) remembered: Option<OpenConnection>,
+    pub(crate) remembered: Option<Known>,
     /// Before the start-up is done: what its first bytes look like.
     pub(crate) looks_like: Foreign,
     /// Whether any packet of the client was seen.
@@ -260,6 +260,8 @@ impl Session {
             world.stats.pagestream_connections = world.stats.pagestream_connections.saturating_add(1);
             if self.is_joined {
                 world.stats.joined_connections = world.stats.joined_connections.saturating_add(1);
+                let told = u64::from(self.identity.owner.is_some());
+                world.stats.remembered_connections = world.stats.remembered_connections.saturating_add(told);
             } else if self.identity.owner.is_none() {
                 world.stats.unnamed_connections = world.stats.unnamed_connections.saturating_add(1);
             }
@@ -281,11 +283,14 @@ impl Session {
             Phase::Pagestream | Phase::Ended => {}
             _ => {
                 self.seq = None;
-                let known = self.remembered.take().filter(|known| known.protocol == version);
+                let known = self.remembered.take().filter(|known| known.connection.protocol == version);
+                let is_followed_late = known.is_some_and(|known| known.was_passed_over());
+                let known = known.map(|known| known.connection);
                 (self.identity.owner, self.identity.attribution) =
                     known.map_or((None, None), |known| (known.owner, known.attribution));
                 self.identity.backend_pid = known.map_or(self.identity.backend_pid, |known| known.backend_pid);
-                self.begin_pagestream(version, Pairing::joined(version), world);
+                let pairing = if is_followed_late { Pairing::followed_late(version) } else { Pairing::joined(version) };
+                self.begin_pagestream(version, pairing, world);
             }
         }
     }

@@ -108,4 +108,6 @@ pub struct Stats {
     pub negative_latencies: u64,
     /// Records handed to the sink.
     pub records: u64,
+    /// Of the joined connections, those whose tenant an earlier decoder told ([`crate::Decoder::remember`]).
+    pub remembered_connections: u64,
 }

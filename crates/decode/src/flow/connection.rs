@@ -22,6 +22,8 @@ use crate::session::{Passed, Phase, Session, Turn, World};
 use crate::sink::{StreamContent, StreamPiece};
 use crate::wire::Segment;
 
+pub(crate) use resync::begins;
+
 /// Stamps of the two directions may be out of order by so much before their clocks count as different: queues and CPUs
 /// reorder packets by microseconds.
 const CLOCK_TOLERANCE_NS: u64 = 1_000_000;
@@ -56,12 +58,25 @@ pub(crate) struct Connection {
     stamped_at: Pair<Timestamp>,
     /// Segments of each direction that came after their acknowledgement, in a row.
     late_in_a_row: Pair<u8>,
+    /// What is being read of the client's bytes goes on, cut off by the snap length.
+    is_cut_ahead: bool,
     /// It is HTTP/2, and a call of gRPC was seen on it.
     is_grpc: bool,
     /// Whether a segment of this side was seen.
     pub(crate) seen: Pair<bool>,
     /// It is over; what still comes belongs to it and is passed over.
     pub(crate) is_closed: bool,
+    pub(crate) left_out: LeftOut,
+}
+
+/// What the capture leaves out of a connection on purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LeftOut {
+    Nothing,
+    /// What is not needed to tell whether it becomes a pagestream.
+    BeforePagestream,
+    /// What came before it was followed.
+    BeforeFirst,
 }
 
 impl Connection {
@@ -87,9 +102,11 @@ impl Connection {
             in_order_at: Pair { client: Timestamp(0), server: Timestamp(0) },
             stamped_at: Pair { client: Timestamp(0), server: Timestamp(0) },
             late_in_a_row: Pair { client: 0, server: 0 },
+            is_cut_ahead: false,
             is_grpc: false,
             seen: Pair { client: false, server: false },
             is_closed: false,
+            left_out: LeftOut::Nothing,
         }
     }
 
@@ -121,7 +138,7 @@ impl Connection {
         let client_seq = self.halves.client.next_seq()?.0;
         let Session { identity, phase, version, remembered, .. } = &self.session;
         if let Some(known) = remembered {
-            return Some(OpenConnection { client_seq, known_at: now, ..*known });
+            return Some(OpenConnection { client_seq, known_at: now, ..known.connection });
         }
         let Identity { client, server, owner, attribution, backend_pid, .. } = *identity;
         let protocol = (*version).filter(|_| *phase == Phase::Pagestream)?;
@@ -343,18 +360,29 @@ impl Connection {
         let deliverable = (*self.in_order_at.of(side)).max(span.at);
         let start = span.offset.saturating_add(skip);
         let bytes = usize::try_from(skip).ok().and_then(|skip| span.bytes.get(skip..)).unwrap_or_default();
-        if !bytes.is_empty() {
-            self.show(side, start, StreamContent::Bytes(bytes), world);
-            self.deliver(side, Chunk::Data { bytes, arrived, deliverable }, world);
-        }
         let captured = (span.bytes.len() as u64).max(skip);
         let cut = span.len.saturating_sub(captured);
+        if !bytes.is_empty() {
+            self.is_cut_ahead = side == Side::Client && cut > 0;
+            self.show(side, start, StreamContent::Bytes(bytes), world);
+            self.deliver(side, Chunk::Data { bytes, arrived, deliverable }, world);
+            self.is_cut_ahead = false;
+        }
         if cut > 0 {
             world.stats.gap_bytes = world.stats.gap_bytes.saturating_add(cut);
             self.show(side, start.saturating_add(bytes.len() as u64), StreamContent::Cut(cut), world);
             // Requests that were cut off count from when they could be delivered, as those that were not.
             let arrived = if side == Side::Client { arrived.map(|_| deliverable) } else { arrived };
             self.deliver(side, Chunk::Gap { len: cut, arrived }, world);
+        }
+    }
+
+    /// Whether a hole that begins at this offset was left out rather than lost.
+    fn leaves_out(&self, start: u64) -> bool {
+        match self.left_out {
+            LeftOut::Nothing => false,
+            LeftOut::BeforePagestream => self.session.phase != Phase::Pagestream,
+            LeftOut::BeforeFirst => start <= ORIGIN,
         }
     }
 
@@ -390,9 +418,11 @@ impl Connection {
         while let Some(ready) = self.halves.of_mut(side).pop(world.now, over) {
             match ready {
                 Ready::Gap { len } => {
-                    world.stats.gaps = world.stats.gaps.saturating_add(1);
-                    world.stats.gap_bytes = world.stats.gap_bytes.saturating_add(len);
                     let start = self.halves.of(side).next().saturating_sub(len);
+                    if !self.leaves_out(start) {
+                        world.stats.gaps = world.stats.gaps.saturating_add(1);
+                        world.stats.gap_bytes = world.stats.gap_bytes.saturating_add(len);
+                    }
                     self.show(side, start, StreamContent::Missing(len), world);
                     if side == Side::Server {
                         self.session.with_pairing(world, |pairing, _| pairing.forget_depths());
@@ -428,7 +458,7 @@ impl Connection {
             Some(Protocol::V3) => self.scanners.client.as_ref().is_some_and(|scanner| scanner.has_candidates()),
             _ => true,
         };
-        self.halves.client.has_hole() || is_lost && may_be_found
+        self.halves.client.has_hole() || self.is_cut_ahead || is_lost && may_be_found
     }
 
     /// Hands a piece of the stream, or a gap, to whoever reads this direction.
@@ -511,6 +541,12 @@ impl Connection {
     /// Gives up what has waited for too long.
     pub(crate) fn expire(&mut self, now: Timestamp, world: &mut World<'_>) {
         self.session.expire(now, world);
+    }
+
+    /// It is not followed any more: nothing comes of what is open.
+    pub(crate) fn abandon(&mut self, buffers: &mut Buffers) {
+        self.halves.client.clear(buffers);
+        self.halves.server.clear(buffers);
     }
 
     /// The connection is over: what is held comes out, what is missing will stay so, what is pending stays unanswered.

@@ -194,16 +194,15 @@ fn faults(record: &Record, (at, asked): (usize, &Asked), version: Protocol, view
     checks.into_iter().filter(|(holds, _)| !holds).map(|(_, name)| name).collect()
 }
 
-/// No request has two records, unless its answer came after it was given up, or after it came out as suspect.
+/// No request has two records, unless its answer came after it was given up.
 fn check_once(outcome: &Outcome, session: &Session, tap: &Tap) {
     if tap.end().since(START).is_none_or(|passed| passed >= GIVE_UP_NS) {
         return;
     }
     for record in &outcome.records {
         let records = outcome.records.iter().filter(|other| {
-            other.pairing != Pairing::Suspect
-                && (other.target, other.request_lsn, other.not_modified_since, other.reqid)
-                    == (record.target, record.request_lsn, record.not_modified_since, record.reqid)
+            (other.target, other.request_lsn, other.not_modified_since, other.reqid)
+                == (record.target, record.request_lsn, record.not_modified_since, record.reqid)
         });
         let requests = session.asked.iter().filter(|asked| is_same(record, asked));
         assert!(records.count() <= requests.count(), "more records than requests: {record:?}");

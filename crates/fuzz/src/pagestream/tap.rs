@@ -18,6 +18,9 @@ pub const START: Timestamp = Timestamp(1_700_000_000_000_000_000);
 /// Between two packets, unless more time is said to pass.
 const STEP_NS: u64 = 10_000;
 
+/// A hole is given up when what has come behind it has waited for longer than this; what fills it later comes in vain.
+const GIVE_UP_HOLE_NS: u64 = 5_000_000_000;
+
 /// Initial sequence numbers, so near the end of their range that they wrap.
 const CLIENT_ISN: u32 = 0xffff_ff00;
 const SERVER_ISN: u32 = 0xffff_c000;
@@ -83,6 +86,8 @@ struct Direction {
     sent: usize,
     /// What was lost on the way and has not been sent again.
     lost: Vec<(usize, usize)>,
+    /// Whether any of it came again only after its hole was given up.
+    is_overdue: bool,
     is_finished: bool,
 }
 
@@ -159,8 +164,12 @@ impl Tap {
         if self.is_reset || self.direction(is_from_client).lost.is_empty() {
             return;
         }
-        let piece = self.direction(is_from_client).lost.remove(0);
-        self.pass(is_from_client, piece, ACK, fate);
+        let (offset, len) = self.direction(is_from_client).lost.remove(0);
+        let is_behind = |passed: &&Passed| passed.is_from_client == is_from_client && passed.range().start > offset;
+        let since = self.passed.iter().filter(|passed| passed.len > 0).find(is_behind).map(|passed| passed.time);
+        self.pass(is_from_client, (offset, len), ACK, fate);
+        let is_overdue = since.is_some_and(|since| self.now.since(since) > Some(GIVE_UP_HOLE_NS));
+        self.direction(is_from_client).is_overdue |= is_overdue;
     }
 
     /// The latest data that the capture has in full is sent again, for nothing.
@@ -210,10 +219,11 @@ impl Tap {
         self.passed.push(next);
     }
 
-    /// Whether the capture has everything, in order.
+    /// Whether the capture has everything, in order, and in time.
     pub fn is_clean(&self) -> bool {
         let is_plain = |passed: &Passed| Fate { is_doubled: false, ..passed.fate } == Fate::default();
-        self.passed.iter().all(is_plain) && self.client.lost.is_empty() && self.server.lost.is_empty()
+        let is_whole = |direction: &Direction| direction.lost.is_empty() && !direction.is_overdue;
+        self.passed.iter().all(is_plain) && is_whole(&self.client) && is_whole(&self.server)
     }
 
     /// Whether the capture dropped any packet.

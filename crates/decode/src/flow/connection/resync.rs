@@ -147,6 +147,11 @@ impl Connection {
     }
 }
 
+/// Whether these are the client's bytes with which a connection begins, or a pagestream.
+pub(crate) fn begins(payload: &[u8]) -> bool {
+    opening_framing(payload).is_some()
+}
+
 /// How a connection begins that these are the client's first bytes of, if they are a whole opening message, and one that the
 /// reader takes: what it refuses would be looked at here for ever.
 fn opening_framing(bytes: &[u8]) -> Option<Framing> {

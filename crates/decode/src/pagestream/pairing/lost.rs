@@ -66,6 +66,11 @@ impl Lost {
         Self { most: u32::MAX, ..Self::exactly(0, 0, None) }
     }
 
+    /// The same of a connection whose packets were left out before: none of them counts as lost.
+    pub(super) fn left_out() -> Self {
+        Self { counted: u32::MAX, ..Self::unbounded() }
+    }
+
     /// So many requests of unknown kinds.
     pub(super) fn exactly(count: u32, counted: u32, at: Option<Timestamp>) -> Self {
         let (fewest, most) = (count, count);

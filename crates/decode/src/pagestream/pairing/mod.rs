@@ -20,7 +20,7 @@ use record::{Kind, Lsn, Protocol, Timestamp};
 pub(crate) use self::lost::Cut;
 use self::lost::{Lost, count_of_requests};
 use self::ordered::Alignments;
-use super::answer::Answer;
+use super::answer::{Answer, Echo};
 use super::emit::{Asked, Emitter};
 use super::request::{ClientMessage, Request};
 
@@ -41,6 +41,8 @@ pub(crate) const MAX_WAITING: usize = 1024;
 enum Slot {
     /// A request that names what it asks for.
     Asked(Asked),
+    /// Version 3: one whose record has been made, since which answer is its own was not known.
+    Told(Asked),
     /// A message that will be answered and has no record: Test.
     Nameless(Timestamp),
     /// Requests that the capture missed, or whose time has run out.
@@ -89,7 +91,9 @@ pub(crate) struct Pairing {
     alignments: Option<Alignments>,
     /// Version 3: answers were lost since the last one that was found.
     answers_lost: bool,
-    /// Version 3: this client gives one id to several requests.
+    /// Version 3, after a loss: the place behind the request to which the last answer seems to belong.
+    resumes_at: Option<usize>,
+    /// Version 3: this client may give one id to several requests: its ids do not always rise.
     ids_repeat: bool,
     last_reqid: Option<u64>,
     next_seq: Option<u64>,
@@ -106,6 +110,7 @@ impl Pairing {
             pending: 0,
             alignments: None,
             answers_lost: false,
+            resumes_at: None,
             ids_repeat: false,
             last_reqid: None,
             next_seq,
@@ -115,9 +120,18 @@ impl Pairing {
 
     /// A connection joined in the middle: requests from before may be unanswered.
     pub(crate) fn joined(version: Protocol) -> Self {
+        Self::behind(Lost::unbounded(), version)
+    }
+
+    /// The same where the requests from before were left out on purpose: they are not lost.
+    pub(crate) fn followed_late(version: Protocol) -> Self {
+        Self::behind(Lost::left_out(), version)
+    }
+
+    fn behind(before: Lost, version: Protocol) -> Self {
         let mut pairing = Self::from_start(version, None);
         if version == Protocol::V3 {
-            pairing.slots.push_back(Slot::Lost(Lost::unbounded()));
+            pairing.slots.push_back(Slot::Lost(before));
         } else {
             pairing.alignments = Some(Alignments::joined());
         }
@@ -154,7 +168,7 @@ impl Pairing {
     /// Whether a pending request has everything that this answer echoes.
     pub(crate) fn recognises(&self, answer: &super::answer::AnswerHead) -> bool {
         let Some(echo) = answer.echo.filter(|echo| echo.target.is_some()) else { return false };
-        self.slots.iter().any(|slot| matches!(slot, Slot::Asked(asked) if echo.is_of(&asked.request)))
+        self.slots.iter().any(|slot| slot.is_named_by(&echo))
     }
 
     /// A request has become deliverable.
@@ -215,7 +229,7 @@ impl Pairing {
 
     fn note_reqid(&mut self, request: &Request) {
         if request.reqid.is_some() {
-            self.ids_repeat |= self.last_reqid == request.reqid;
+            self.ids_repeat |= self.last_reqid >= request.reqid;
             self.last_reqid = request.reqid;
         }
     }
@@ -326,6 +340,7 @@ impl Pairing {
             (Protocol::V3, Waiting::Answer(answer, seen_at)) => self.place_echoed(answer, *seen_at, unsettled, out),
             (Protocol::V3, Waiting::Lost(loss)) => {
                 self.answers_lost |= loss.bytes > 0;
+                self.resumes_at = self.resumes_at.filter(|_| loss.bytes == 0);
                 true
             }
         }
@@ -355,6 +370,7 @@ impl Pairing {
     /// nor for that to one of the requests in a hole, so its place is kept.
     fn give_up_front(&mut self, out: &mut Emitter<'_>) {
         let Some(place) = self.slots.iter().position(|slot| slot.arrived().is_some()) else { return };
+        self.resumes_at = None;
         if let Some(Slot::Asked(asked)) = self.slots.get(place) {
             out.unanswered(asked);
         }
@@ -378,7 +394,7 @@ impl Pairing {
             match slot {
                 Slot::Asked(asked) if is_doubtful => out.suspect(&asked),
                 Slot::Asked(asked) => out.unanswered(&asked),
-                Slot::Nameless(_) | Slot::Lost(_) => {}
+                Slot::Told(_) | Slot::Nameless(_) | Slot::Lost(_) => {}
             }
         }
         self.waiting.clear();
@@ -390,7 +406,7 @@ impl Slot {
     /// When the request arrived; holes have no such time.
     fn arrived(&self) -> Option<Timestamp> {
         match self {
-            Self::Asked(asked) => Some(asked.arrived),
+            Self::Asked(asked) | Self::Told(asked) => Some(asked.arrived),
             Self::Nameless(at) => Some(*at),
             Self::Lost(_) => None,
         }
@@ -404,8 +420,21 @@ impl Slot {
     fn kind(&self) -> Option<Kind> {
         match self {
             Self::Asked(asked) => Some(asked.request.target.kind()),
-            Self::Nameless(_) | Self::Lost(_) => None,
+            Self::Told(_) | Self::Nameless(_) | Self::Lost(_) => None,
         }
+    }
+
+    /// If it is a request, it comes out as suspect, and keeps its place.
+    fn tell(&mut self, out: &mut Emitter<'_>) {
+        if let Self::Asked(asked) = *self {
+            out.suspect(&asked);
+            *self = Self::Told(asked);
+        }
+    }
+
+    /// Whether it is a request that has everything which the answer echoes.
+    fn is_named_by(&self, echo: &Echo) -> bool {
+        matches!(self, Self::Asked(asked) | Self::Told(asked) if echo.is_of(&asked.request))
     }
 }
 

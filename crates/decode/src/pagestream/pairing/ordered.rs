@@ -207,7 +207,7 @@ impl Pairing {
         for slot in std::mem::take(&mut self.slots) {
             match slot {
                 Slot::Asked(asked) => out.suspect(&asked),
-                Slot::Nameless(_) => {}
+                Slot::Told(_) | Slot::Nameless(_) => {}
                 Slot::Lost(Lost { fewest, most, .. }) => {
                     alignments.requests_lost(fewest, most);
                     continue;

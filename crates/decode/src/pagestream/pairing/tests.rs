@@ -69,6 +69,15 @@ impl Table {
             not_modified_since: Lsn(5),
             target: Some(target),
         });
+        self.answer_echoing(target, echo)
+    }
+
+    /// An answer of which the snap length left the tag.
+    fn answer_cut(&mut self, target: Target) -> &mut Self {
+        self.answer_echoing(target, None)
+    }
+
+    fn answer_echoing(&mut self, target: Target, echo: Option<Echo>) -> &mut Self {
         let at = self.tick();
         let head = AnswerHead { outcome: Outcome::Ok(target.kind()), echo, body_bytes: 0 };
         let answer = Answer { head, first_at: Some(at), last_at: Some(at), page: PageFacts::default() };
@@ -226,6 +235,62 @@ fn of_two_requests_alike_none_is_told_after_a_loss() {
     let mut table = Table::v3();
     table.ask(page(1)).ask(page(1)).ask(page(2)).lose_answers(8239).answer(page(1)).answer(page(2));
     assert_eq!(table.told(), ["1 suspect ?", "1 suspect ?", "2 exact 20"]);
+}
+
+#[test]
+fn requests_between_two_alike_keep_their_places_after_a_loss() {
+    let mut table = Table::v3();
+    table.ask(page(1)).ask(page(2)).ask(page(1)).ask(page(3)).lose_answers(8);
+    table.answer(page(1)).answer(page(2)).answer(page(1)).answer(page(3)).end();
+    assert_eq!(table.told(), ["1 suspect ?", "1 suspect ?", "2 exact 40", "3 exact 40"]);
+}
+
+#[test]
+fn an_answer_to_a_lost_request_is_not_taken_for_one_to_a_request_alike_behind_it() {
+    let mut table = Table::v3();
+    table.ask(page(1)).lose_requests(47).ask(page(3)).ask(page(2));
+    table.answer(page(1)).answer(page(2)).answer(page(3)).answer(page(2)).end();
+    assert_eq!(table.told(), ["1 exact 30", "2 response_only ?", "3 exact 40", "2 exact 40"]);
+}
+
+#[test]
+fn an_answer_that_was_cut_belongs_to_the_hole_whose_turn_it_is() {
+    let mut table = Table::v3();
+    table.lose_requests(2 * 47).ask(page(3)).ask(page(1)).ask(page(2));
+    table.answer_cut(page(1)).answer(page(2)).answer(page(3)).answer(page(1)).answer(page(2)).end();
+    assert_eq!(table.told(), ["2 response_only ?", "3 exact 50", "1 exact 50", "2 exact 50"]);
+    assert_eq!(table.stats.lost_responses, 1);
+}
+
+/// The first request's answer is lost, and a hole behind it holds one.
+fn lost_both_ways() -> Table {
+    let mut table = Table::v3();
+    table.ask(page(1)).lose_requests(47).ask(page(2)).ask(page(4)).ask(page(5)).ask(page(6)).lose_answers(8239);
+    table
+}
+
+#[test]
+fn where_answers_were_lost_a_request_in_a_hole_may_be_the_one_alike_that_is_answered() {
+    let mut table = lost_both_ways();
+    table.answer(page(4)).answer(page(2)).answer(page(4)).answer(page(5)).answer(page(6)).end();
+    let told = table.told();
+    assert_eq!(told[..3], ["2 suspect ?", "1 request_only ?", "4 exact ?"]);
+    assert_eq!(told[3..], ["4 response_only ?", "5 exact 50", "6 exact 50"]);
+}
+
+#[test]
+fn two_answers_in_a_row_leave_no_doubt_that_those_before_them_were_lost() {
+    let mut table = lost_both_ways();
+    table.answer(page(4)).answer(page(5)).answer(page(6)).end();
+    assert_eq!(table.told(), ["2 suspect ?", "1 request_only ?", "4 exact ?", "5 exact ?", "6 exact 30"]);
+}
+
+#[test]
+fn a_request_whose_answer_may_be_lost_is_not_given_that_to_one_alike_in_a_hole_behind_it() {
+    let mut table = Table::v3();
+    table.ask(page(1)).ask(page(2)).lose_requests(47).ask(page(3)).lose_answers(8239);
+    table.answer(page(2)).answer(page(3)).end();
+    assert_eq!(table.told(), ["2 suspect ?", "1 request_only ?", "3 exact ?"]);
 }
 
 #[test]
