@@ -1,4 +1,4 @@
-//! The summary, the classes and the whole diagnosis, in records a second: `cargo bench -p pagesniff-analysis`.
+//! The summary, the classes, the whole diagnosis and the live figures, in records a second: `cargo bench -p pagesniff-analysis`.
 
 #[path = "../../trace/tests/sample/mod.rs"]
 #[allow(dead_code, reason = "shared with the trace's tests, which use the rest")]
@@ -7,6 +7,7 @@ mod sample;
 use std::sync::LazyLock;
 
 use analysis::diagnosis::{Diagnosis, Limits, REORDER_RECORDS, Reorder};
+use analysis::live::{By, CaptureFigures, Live, Wanted};
 use analysis::refetch::{self, Refetch};
 use analysis::summary::{self, Summary};
 use divan::counter::ItemsCount;
@@ -64,5 +65,20 @@ fn diagnose_as_completed(bencher: Bencher<'_, '_>) {
         let mut reorder = Reorder::new(Limits::CAPTURE, REORDER_RECORDS);
         COMPLETED.iter().for_each(|record| reorder.observe(record));
         reorder
+    });
+}
+
+/// With a snapshot of every view, as a terminal takes it, every 50,000 records.
+#[divan::bench(sample_count = 5)]
+fn live_figures(bencher: Bencher<'_, '_>) {
+    bencher.counter(ItemsCount::new(RECORDS)).bench(|| {
+        let mut live = Live::new(analysis::live::Limits::DEFAULT);
+        for second in COMPLETED.chunks(50_000) {
+            second.iter().for_each(|record| live.observe(record));
+            let now = second.last().map(|record| record.time).unwrap_or_default();
+            live.tick(now, 1_000_000_000, CaptureFigures::default());
+            black_box(live.snapshot(Wanted { by: &By::ALL, rows: analysis::live::Limits::ROWS }));
+        }
+        live
     });
 }

@@ -36,6 +36,7 @@ mod format;
 mod freeze;
 mod name;
 mod read;
+mod stream;
 mod write;
 
 #[cfg(test)]
@@ -61,4 +62,7 @@ pub use read::follow::Follower;
 pub use read::ordered::{FileSummary, OrderedRecords};
 pub use read::written::{FileDamage, WrittenRecords};
 pub use read::{Block, BlockRecords, Damage, Records, TraceReader};
-pub use write::{DEFAULT_FLUSH_INTERVAL_NS, DEFAULT_MAX_BYTES, MIN_LIMIT_BYTES, OnFull, TraceWriter, WriterConfig};
+pub use stream::TraceStream;
+pub use write::{
+    Change, DEFAULT_FLUSH_INTERVAL_NS, DEFAULT_MAX_BYTES, MIN_LIMIT_BYTES, OnFull, TraceWriter, WriterConfig,
+};

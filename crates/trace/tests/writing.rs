@@ -4,12 +4,14 @@ mod sample;
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use record::{Attribution, Record, TenantId, TenantTimeline, TimelineId, Timestamp};
 use tempfile::TempDir;
 use trace::{
-    BlockKind, ConnectionOwner, Counter, Ledger, OnFull, TraceError, TraceReader, TraceWriter, WriterConfig, open_all,
-    trace_files,
+    BlockKind, Change, ConnectionOwner, Counter, Ledger, OnFull, TraceError, TraceReader, TraceWriter, WriterConfig,
+    open_all, trace_files,
 };
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -144,6 +146,32 @@ fn stop_keeps_what_is_there_and_says_so() {
     assert!(read.len() > 20_000);
     assert_eq!(ledger.value(Counter::Seen), 60_000);
     assert_eq!(ledger.value(Counter::WriteFailed), 60_000 - read.len() as u64);
+}
+
+#[test]
+fn where_no_time_is_left_the_rest_is_counted_and_the_files_say_so() {
+    let directory = TempDir::new().unwrap();
+    let config = config(directory.path());
+    let is_late = Arc::clone(&config.is_late);
+    let mut writer = TraceWriter::open(config).unwrap();
+    let records = sample::records(60_000, 5);
+    let (early, late) = records.split_at(40_000);
+    for record in early {
+        writer.append(record, record.time).unwrap();
+    }
+    is_late.store(true, Ordering::Relaxed);
+    let kept = writer.kept_records();
+    for record in late {
+        let _ = writer.append(record, record.time);
+    }
+    let (run, result) = writer.close(records[59_999].time);
+    assert!(result.unwrap_err().to_string().contains("there was no time left for it"));
+    let (read, ledger) = read_all(directory.path());
+    assert!(kept > 20_000 && read.len() as u64 == kept, "{kept}");
+    for ledger in [run, ledger] {
+        let figures = [Counter::Seen, Counter::WriteFailed].map(|counter| ledger.value(counter));
+        assert_eq!(figures, [60_000, 60_000 - kept]);
+    }
 }
 
 #[test]
@@ -348,4 +376,35 @@ fn an_unwritable_directory_and_a_bad_name_say_so() {
     let mut config = config(directory.path());
     config.circumstances.max_bytes = Some(1000);
     assert!(matches!(TraceWriter::open(config).unwrap_err(), TraceError::LimitTooSmall { bytes: 1000 }));
+}
+
+#[test]
+fn what_changes_holds_from_the_next_record_on_and_the_files_say_so() {
+    let directory = TempDir::new().unwrap();
+    let mut writer = TraceWriter::open(WriterConfig { flush_interval_ns: None, ..config(directory.path()) }).unwrap();
+    let records = sample::records(40, 6);
+    let change = |sample_one_in, max_bytes| Change { sample_one_in, max_bytes, ..Change::default() };
+    let append = |writer: &mut TraceWriter, range: std::ops::Range<usize>| {
+        records[range].iter().for_each(|record| writer.append(record, record.time).unwrap());
+    };
+    append(&mut writer, 0..10);
+    let at = records[9].time;
+    writer.change(change(Some(4), None), at).unwrap();
+    append(&mut writer, 10..20);
+    // What is there already ends no file.
+    writer.change(change(Some(4), None), at).unwrap();
+    append(&mut writer, 20..30);
+    assert!(matches!(writer.change(change(Some(8), Some(1)), at), Err(TraceError::LimitTooSmall { bytes: 1 })));
+    writer.change(change(Some(1), Some(1 << 20)), at).unwrap();
+    append(&mut writer, 30..40);
+    writer.close(at).1.unwrap();
+    let said: Vec<_> = open_all(&[directory.path()])
+        .unwrap()
+        .map(|reader| {
+            let mut reader = reader.unwrap();
+            let facts = reader.header().unwrap().circumstances.clone();
+            (facts.sample_one_in, facts.max_bytes, reader.records().count())
+        })
+        .collect();
+    assert_eq!(said, [(1, None, 10), (4, None, 20), (1, Some(1 << 20), 10)]);
 }

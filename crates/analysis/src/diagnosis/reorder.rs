@@ -1,8 +1,9 @@
 //! From the order of completion to the order of arrival, in bounded memory.
 
-use record::{Order, Record, Timestamp};
+use record::{Record, Timestamp};
 
 use super::{Diagnosis, EXPECTED_RECORDS, InputFacts, Limits, Report};
+use crate::in_order::InOrder;
 use crate::shards::ShardClaim;
 
 /// Records that wait to be put in order: 0.2 s of the busiest tenant that Neon has seen, and some 9 MiB. A request that
@@ -12,37 +13,18 @@ pub const REORDER_RECORDS: usize = 32_768;
 /// The part of the waiting records that is handed on at once: merging them costs little beside so many, and most still wait.
 const SHARE_HANDED_ON: usize = 4;
 
-/// A record that waits. The time is here as well since it decides nearly always, without a look at the record.
-#[derive(Debug, Clone, Copy)]
-struct Waiting {
-    time: Timestamp,
-    place: usize,
-}
-
 /// A diagnosis of records that come as they are completed.
 #[derive(Debug)]
 pub struct Reorder {
     diagnosis: Diagnosis,
     limit: usize,
-    /// In order up to where the last merge ended, behind it as they came.
-    waiting: Vec<Waiting>,
-    /// The records that wait, each in the place that its entry names; what is free is in `free`.
-    places: Vec<Record>,
-    free: Vec<usize>,
-    passed: Option<Order>,
+    waiting: InOrder,
 }
 
 impl Reorder {
     /// A diagnosis within these limits, which puts up to `limit` records in order.
     pub fn new(limits: Limits, limit: usize) -> Self {
-        Self {
-            diagnosis: Diagnosis::new(limits),
-            limit: limit.max(1),
-            waiting: Vec::new(),
-            places: Vec::new(),
-            free: Vec::new(),
-            passed: None,
-        }
+        Self { diagnosis: Diagnosis::new(limits), limit: limit.max(1), waiting: InOrder::new(limit) }
     }
 
     /// Holds what follows against what somebody said of a tenant's shards.
@@ -57,24 +39,14 @@ impl Reorder {
 
     /// Takes the next completed record.
     pub fn observe(&mut self, record: &Record) {
-        if self.passed.is_some_and(|passed| record.order() < passed) {
+        if self.waiting.is_late(record) {
             self.diagnosis.observe_late(record);
             return;
         }
-        if self.waiting.len() >= self.limit {
+        if self.waiting.is_full() {
             self.hand_on(self.limit.div_ceil(SHARE_HANDED_ON));
         }
-        let place = match self.free.pop() {
-            Some(place) => {
-                self.places.get_mut(place).into_iter().for_each(|slot| slot.clone_from(record));
-                place
-            }
-            None => {
-                self.places.push(record.clone());
-                self.places.len().saturating_sub(1)
-            }
-        };
-        self.waiting.push(Waiting { time: record.time, place });
+        self.waiting.push(record);
     }
 
     /// What there is to say, when nothing more comes.
@@ -83,22 +55,12 @@ impl Reorder {
         self.diagnosis.report(facts)
     }
 
-    /// Puts what waits in order and hands on the earliest.
     fn hand_on(&mut self, records: usize) {
-        let places = &self.places;
-        // The sort finds what is in order already, and merges it with what came since, which nearly is.
-        self.waiting.sort_by(|one, other| {
-            let order_at = |place: usize| places.get(place).map(Record::order);
-            one.time.cmp(&other.time).then_with(|| order_at(one.place).cmp(&order_at(other.place)))
+        let Self { diagnosis, waiting, .. } = self;
+        waiting.hand_on(records, EXPECTED_RECORDS, |earliest| {
+            diagnosis.expect(earliest.records());
+            earliest.records().for_each(|record| diagnosis.observe(record));
         });
-        let earliest = self.waiting.get(..records).unwrap_or(&self.waiting).chunks(EXPECTED_RECORDS);
-        for chunk in earliest {
-            let records = || chunk.iter().filter_map(|waiting| places.get(waiting.place));
-            self.diagnosis.expect(records());
-            records().for_each(|record| self.diagnosis.observe(record));
-            self.passed = records().next_back().map(Record::order).or(self.passed);
-        }
-        self.free.extend(self.waiting.drain(..records.min(self.waiting.len())).map(|waiting| waiting.place));
     }
 }
 
@@ -117,7 +79,7 @@ mod tests {
         let report = |limit| {
             let mut reorder = Reorder::new(Limits::CAPTURE, limit);
             times.iter().for_each(|&time| reorder.observe(&at(time)));
-            assert!(reorder.places.len() <= limit);
+            assert!(reorder.waiting.places() <= limit);
             reorder.report(InputFacts::default())
         };
         let whole = report(8);

@@ -142,7 +142,7 @@ pub struct Totals {
 }
 
 /// GetPage by class; the sum of the ten is `getpage` (`redundant` is the sum of its three).
-#[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize, serde::Deserialize)]
 pub struct RefetchCounts {
     /// No earlier fetch in this epoch.
     pub first: u64,

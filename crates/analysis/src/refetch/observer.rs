@@ -79,6 +79,13 @@ pub struct Uncounted {
     pub owner: u64,
 }
 
+impl Uncounted {
+    /// Those for which there was no room.
+    pub(crate) fn beyond_bounds(&self) -> u64 {
+        self.keys.saturating_add(self.caches).saturating_add(self.relations)
+    }
+}
+
 /// A page and how often it was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct KeyFigures {

@@ -28,7 +28,7 @@ use crate::summary::Report;
 pub use cells::{Cells, FIELD_NAMES, Name, TextCaches, write_fields};
 pub use comparison_text::comparison_text;
 pub use diagnosis_text::{diagnosis_findings_text, diagnosis_text};
-pub use html::diagnosis_html;
+pub use html::{INLINE_PARTS, diagnosis_html};
 pub use report_text::report_text;
 pub use units::{bytes_text, count_text, duration_text};
 

@@ -1,7 +1,7 @@
 //! What a run ends with. Serialised, it is the file that `--summary` writes; its names are fixed.
 
 use record::{Kind, Pairing, Status};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::counts::{AttributionCounts, Counts};
 use super::latency::LatencyQuantiles;
@@ -69,7 +69,7 @@ pub struct Connections {
 }
 
 /// What the capture lost, by reason. All 0 on a complete capture.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Loss {
     /// Packets that the kernel dropped as its buffer was full.
     pub kernel_dropped: u64,
@@ -96,10 +96,25 @@ impl Loss {
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
+
+    /// What was lost since `earlier`, when so much was.
+    pub(crate) fn since(&self, earlier: &Self) -> Self {
+        Self {
+            kernel_dropped: self.kernel_dropped.saturating_sub(earlier.kernel_dropped),
+            interface_dropped: self.interface_dropped.saturating_sub(earlier.interface_dropped),
+            truncated_packets: self.truncated_packets.saturating_sub(earlier.truncated_packets),
+            gap_bytes: self.gap_bytes.saturating_sub(earlier.gap_bytes),
+            lost_requests: self.lost_requests.saturating_sub(earlier.lost_requests),
+            lost_responses: self.lost_responses.saturating_sub(earlier.lost_responses),
+            malformed: self.malformed.saturating_sub(earlier.malformed),
+            evicted_connections: self.evicted_connections.saturating_sub(earlier.evicted_connections),
+            dropped_records: self.dropped_records.saturating_sub(earlier.dropped_records),
+        }
+    }
 }
 
 /// Where each request that was seen went. `seen` is the sum of the rest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Ledger {
     /// Requests (and answers whose request was not seen) that the decoder made a record of.
     pub seen: u64,
@@ -117,6 +132,22 @@ pub struct Ledger {
     pub rotated: u64,
     /// In the output. The figures of the summary are of these and of `write_failed`.
     pub kept: u64,
+}
+
+impl Ledger {
+    /// What was counted since `earlier`.
+    pub(crate) fn since(&self, earlier: &Self) -> Self {
+        Self {
+            seen: self.seen.saturating_sub(earlier.seen),
+            filtered: self.filtered.saturating_sub(earlier.filtered),
+            sampled_out: self.sampled_out.saturating_sub(earlier.sampled_out),
+            unattributed: self.unattributed.saturating_sub(earlier.unattributed),
+            queue_dropped: self.queue_dropped.saturating_sub(earlier.queue_dropped),
+            write_failed: self.write_failed.saturating_sub(earlier.write_failed),
+            rotated: self.rotated.saturating_sub(earlier.rotated),
+            kept: self.kept.saturating_sub(earlier.kept),
+        }
+    }
 }
 
 /// One row of the summary: a tenant's timeline, or several together.

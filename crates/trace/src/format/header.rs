@@ -5,7 +5,7 @@ use record::{TenantId, TenantTimeline, TimelineId, Timestamp};
 use super::bytes::Input;
 use super::{FILE_HEADER_FIXED_BYTES, FILE_MAGIC, FORMAT_MAJOR, FORMAT_MINOR, HeaderField, MAX_FILE_HEADER_BYTES};
 
-/// How the trace was taken: the same for every file of one run.
+/// How the trace was taken: the same for every file of one run, until it is changed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Circumstances {
     /// Program and version, `pagesniff 0.1.0`.
@@ -16,7 +16,8 @@ pub struct Circumstances {
     pub clock: String,
     /// The filter in words, empty where everything was wanted.
     pub filter: String,
-    /// One key in so many was kept (by hash); 1 is all.
+    /// One key in so many was kept (by hash), all of its requests; 1 is all. Requests of other keys may be there too, from the
+    /// moment at which fewer keys began to be kept.
     pub sample_one_in: u32,
     /// The limit of one tenant's trace, in bytes.
     pub max_bytes: Option<u64>,

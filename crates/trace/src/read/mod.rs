@@ -106,6 +106,11 @@ impl TraceReader {
         self.damaged_bytes.saturating_add(self.tail.map_or(0, |tail| tail.bytes))
     }
 
+    /// Whether the file has no bytes, so far. Its writer, or the machine, came to an end before the first were on the disk.
+    pub fn is_empty(&self) -> bool {
+        self.header.is_none() && self.offset == 0 && self.damaged_bytes() == 0
+    }
+
     /// The next whole block, `None` at the end (for now, where the file is live).
     ///
     /// # Errors

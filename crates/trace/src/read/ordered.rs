@@ -80,6 +80,8 @@ pub struct FileSummary {
     pub damaged_bytes: u64,
     /// Where they are, as [`TraceReader::damage`].
     pub damage: Vec<Damage>,
+    /// Whether the file has no bytes: see [`TraceReader::is_empty`].
+    pub is_empty: bool,
 }
 
 /// So many files are held open at once: neighbouring blocks in time are in few files, and thousands may be merged.
@@ -125,6 +127,7 @@ impl OrderedRecords {
                 records,
                 damaged_bytes: reader.damaged_bytes(),
                 damage: reader.damage().collect(),
+                is_empty: reader.is_empty(),
             });
         }
         Ok(Self {

@@ -22,7 +22,7 @@ struct Trace {
     completed: Timestamp,
 }
 
-/// What of a file belongs to no whole block.
+/// What of a file belongs to no whole block; no bytes where the file has none at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileDamage {
     /// The file.
@@ -72,7 +72,7 @@ impl WrittenRecords {
         Ok(records)
     }
 
-    /// The files read to their end so far of which some bytes belong to no whole block.
+    /// The files read to their end so far of which some bytes belong to no whole block, or that have none.
     pub fn damaged(&self) -> &[FileDamage] {
         &self.damaged
     }
@@ -93,7 +93,7 @@ impl WrittenRecords {
             };
             trace.next = reader.records().next().transpose()?;
             if trace.next.is_none() {
-                if reader.damaged_bytes() > 0 {
+                if reader.damaged_bytes() > 0 || reader.is_empty() {
                     let (path, bytes) = (reader.path().to_owned(), reader.damaged_bytes());
                     self.damaged.push(FileDamage { path, bytes, damage: reader.damage().collect() });
                 }

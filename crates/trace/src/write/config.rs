@@ -1,6 +1,8 @@
 //! How traces are written.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use crate::error::TraceError;
 use crate::format::header::Circumstances;
@@ -41,6 +43,17 @@ pub enum OnFull {
     Stop,
 }
 
+/// What may change while traces are written; `None` stays as it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Change {
+    /// One key in how many is kept from now on.
+    pub sample_one_in: Option<u32>,
+    /// The most bytes of one tenant's traces, where there is a limit.
+    pub max_bytes: Option<u64>,
+    /// The most bytes of all, where there is a limit.
+    pub max_total_bytes: Option<u64>,
+}
+
 /// Where and how traces are written.
 #[derive(Debug, Clone)]
 pub struct WriterConfig {
@@ -64,6 +77,9 @@ pub struct WriterConfig {
     pub max_traces: usize,
     /// So many records wait in all batches together, a hundred bytes each. Beyond, the oldest batch is written early.
     pub max_buffered_records: usize,
+    /// Once this is set no more records are written: those that come or wait count as `write_failed`, and only ledgers are
+    /// still told.
+    pub is_late: Arc<AtomicBool>,
 }
 
 impl WriterConfig {
@@ -82,6 +98,7 @@ impl WriterConfig {
             max_traces: 8192,
             // Four full blocks: 6 MB.
             max_buffered_records: 64 << 10,
+            is_late: Arc::default(),
         }
     }
 
@@ -98,6 +115,21 @@ impl WriterConfig {
             }
         }
         Ok(())
+    }
+
+    /// The same with a change.
+    ///
+    /// # Errors
+    ///
+    /// A limit is below [`MIN_LIMIT_BYTES`].
+    pub(super) fn changed(&self, change: Change) -> Result<Self, TraceError> {
+        let mut config = self.clone();
+        let facts = &mut config.circumstances;
+        facts.sample_one_in = change.sample_one_in.unwrap_or(facts.sample_one_in);
+        facts.max_bytes = change.max_bytes.or(facts.max_bytes);
+        facts.max_total_bytes = change.max_total_bytes.or(facts.max_total_bytes);
+        config.check()?;
+        Ok(config)
     }
 
     /// A file of this size is ended.

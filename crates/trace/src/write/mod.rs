@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use record::{Record, TenantTimeline, Timestamp};
 
-pub use config::{DEFAULT_FLUSH_INTERVAL_NS, DEFAULT_MAX_BYTES, MIN_LIMIT_BYTES, OnFull, WriterConfig};
+pub use config::{Change, DEFAULT_FLUSH_INTERVAL_NS, DEFAULT_MAX_BYTES, MIN_LIMIT_BYTES, OnFull, WriterConfig};
 
 use crate::columns::batch::Batch;
 use crate::columns::encode::BlockEncoder;
@@ -211,6 +211,23 @@ impl TraceWriter {
         if is_first { Ok(()) } else { self.end_all_files(now) }
     }
 
+    /// Goes on under other circumstances: every file is ended, and those that begin from now on say the new ones. Where they
+    /// are those that there are, nothing happens.
+    ///
+    /// # Errors
+    ///
+    /// A limit is below [`MIN_LIMIT_BYTES`], then nothing changes; or a block could not be written: see [`TraceWriter`].
+    pub fn change(&mut self, change: Change, now: Timestamp) -> Result<(), TraceError> {
+        let config = self.config.changed(change)?;
+        if config.circumstances == self.config.circumstances {
+            return Ok(());
+        }
+        let ended = self.end_all_files(now);
+        (self.file_bytes, self.batch_records) = (config.file_bytes(), config.batch_records());
+        self.config = config;
+        ended
+    }
+
     /// Writes every batch.
     ///
     /// # Errors
@@ -245,6 +262,11 @@ impl TraceWriter {
         let mut ledger = self.totals;
         ledger.merge(&self.capture_totals);
         ledger
+    }
+
+    /// How many requests of this run could not be written.
+    pub fn write_failed(&self) -> u64 {
+        self.totals.value(Counter::WriteFailed)
     }
 
     /// How many records of this run are in files, and were not deleted with them.

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::sync::atomic::Ordering;
 
 use record::Timestamp;
 
@@ -115,6 +116,14 @@ impl TraceWriter {
     /// Makes a block of a batch and writes it. Room is made first, for what the block should take: deleting a file changes
     /// the ledger, which is then told in this block and not in the next.
     fn write_records(&mut self, index: usize, batch: &Batch, now: Timestamp) -> Result<(), TraceError> {
+        if self.config.is_late.load(Ordering::Relaxed) {
+            let (path, records) = (self.config.directory.clone(), batch.len() as u64);
+            return Err(TraceError::WriteFailed {
+                path,
+                records,
+                source: io::Error::other("there was no time left for it"),
+            });
+        }
         let expected_bytes = (batch.len() as u64).saturating_mul(USUAL_RECORD_BYTES).saturating_add(USUAL_BLOCK_BYTES);
         self.make_room(index, expected_bytes)?;
         let Some(trace) = self.traces.get(index) else { return Ok(()) };

@@ -19,8 +19,12 @@ use crate::diagnosis::Report;
 use crate::pictures::{Layer, Pictures};
 use svg::Figure;
 
-const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
+const STYLE: &str = concat!("\n", include_str!("page.css"));
+const SCRIPT: &str = concat!("\n", include_str!("page.js"));
+
+/// The content of the page's `style` and of its `script`, byte for byte: whoever shows the page under a content security policy
+/// of its own lets them through by their hashes.
+pub const INLINE_PARTS: [&str; 2] = [STYLE, SCRIPT];
 
 /// Maps of blocks that are drawn: the hottest relations, some 50 KiB each.
 const MAPS_DRAWN: usize = 4;
@@ -51,7 +55,7 @@ pub fn diagnosis_html(report: &Report, pictures: &Pictures) -> String {
          initial-scale=1\">\n<meta name=color-scheme content=\"light dark\">\n<title>pagesniff report</title>\n",
     );
     // Without an icon of its own a browser asks for one.
-    line(&mut page, format_args!("<link rel=icon href=\"data:,\">\n<style>\n{STYLE}</style>\n</head>\n<body>"));
+    line(&mut page, format_args!("<link rel=icon href=\"data:,\">\n<style>{STYLE}</style>\n</head>\n<body>"));
     line(&mut page, format_args!("<main>\n<h1>pagesniff report</h1>"));
     paragraphs(&completeness_text(report), &mut page);
     findings(report, &mut page);
@@ -62,7 +66,7 @@ pub fn diagnosis_html(report: &Report, pictures: &Pictures) -> String {
     let mut closing = String::new();
     access(report, &mut closing);
     paragraphs(&closing, &mut page);
-    line(&mut page, format_args!("</main>\n<div id=tip role=status hidden></div>\n<script>\n{SCRIPT}</script>"));
+    line(&mut page, format_args!("</main>\n<div id=tip role=status hidden></div>\n<script>{SCRIPT}</script>"));
     line(&mut page, format_args!("</body>\n</html>"));
     page
 }
