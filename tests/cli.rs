@@ -184,6 +184,7 @@ fn the_man_page_and_completions_know_every_option() {
     for shell in ["bash", "zsh", "fish"] {
         let script = dir.run(&format!("generate completions {shell}"));
         assert!(script.status == 0 && script.stdout.contains("max-loss"), "{shell}");
+        assert!(script.stdout.contains("key-range"), "{shell} does not know top");
     }
     assert!(page.stdout.contains("max\\-loss"));
 }
@@ -220,7 +221,7 @@ fn there_is_a_man_page_for_each_command() {
     std::fs::create_dir(dir.path("man")).unwrap();
     let ended = dir.run("generate man --dir man");
     assert_eq!((ended.status, ended.stdout.as_str(), ended.stderr.as_str()), (0, "", ""));
-    for page in ["", "-export", "-report", "-compare", "-plan", "-doctor"] {
+    for page in ["", "-export", "-report", "-compare", "-plan", "-doctor", "-top"] {
         let text = std::fs::read_to_string(dir.path(&format!("man/pagesniff{page}.1"))).unwrap();
         assert!(text.contains("Examples:") && text.contains("Exit status"), "{page}: {text}");
     }

@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::Child;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -24,15 +25,15 @@ use crate::sniffer::{Sniffer, signal};
 use crate::truth::Truth;
 
 /// Fifty computes of fifty tenants that keep asking, and what they know of it.
-struct Traffic {
+pub(crate) struct Traffic {
     server: Server,
     truth: SharedTruth,
     dir: TempDir,
-    options: DriveOptions,
+    pub(crate) options: DriveOptions,
 }
 
 impl Traffic {
-    fn listen() -> Self {
+    pub(crate) fn listen() -> Self {
         let dir = TempDir::new().unwrap();
         let truth = Arc::new(Mutex::new(TruthWriter::create(dir.path(), TruthSides::Both).unwrap()));
         let serving = ServeOptions { listen: "127.0.0.1:0".parse().unwrap(), ..ServeOptions::default() };
@@ -42,18 +43,22 @@ impl Traffic {
         Self { server, truth, dir, options }
     }
 
-    fn tenant(&self, number: u32) -> String {
+    pub(crate) fn tenant(&self, number: u32) -> String {
         self.options.workload.owner_of(number).tenant.to_string()
     }
 
-    fn daemon(&self, dir: &Dir, more: &str) -> Sniffer {
-        let port = self.server.address().port();
+    pub(crate) fn port(&self) -> u16 {
+        self.server.address().port()
+    }
+
+    pub(crate) fn daemon(&self, dir: &Dir, more: &str) -> Sniffer {
+        let port = self.port();
         dir.write("c.toml", format!("{}buffer_size = \"128MiB\"\n{more}", configuration(port)).as_bytes());
         Sniffer::start_as_typed(dir, "serve --config c.toml")
     }
 
     /// Asks for so long, on a thread of its own.
-    fn drive_for(&self, duration: Duration) -> JoinHandle<()> {
+    pub(crate) fn drive_for(&self, duration: Duration) -> JoinHandle<()> {
         let options = DriveOptions { duration: Some(duration.into()), ..self.options.clone() };
         let truth = Arc::clone(&self.truth);
         thread::spawn(move || {
@@ -61,51 +66,58 @@ impl Traffic {
         })
     }
 
-    /// What the computes know: all of it, and one tenant's requests by client and ordinal with their times.
-    fn finish(self, tenant: &str) -> (Truth, Vec<Known>) {
+    /// What the computes know: all of it, and one tenant's requests by client and id with their times.
+    pub(crate) fn finish(self, tenant: &str) -> (Truth, Vec<Known>) {
         self.server.stop();
         drop(self.truth);
-        let text = fs::read_to_string(self.dir.path().join("truth.csv")).unwrap();
-        let mut rows = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
-        let names = rows.next().unwrap();
-        let at = |name: &str| names.iter().position(|&other| other == name).unwrap();
-        let (tenants, ip, port, seq) = (at("tenant"), at("local_ip"), at("local_port"), at("seq"));
-        let (sent, received) = (at("t_send_ns"), at("t_recv_ns"));
-        let known = rows.filter(|row| row[tenants] == tenant).map(|row| Known {
-            key: (format!("{}:{}", row[ip], row[port]), row[seq].parse().unwrap()),
-            sent_ns: row[sent].parse().unwrap(),
-            received_ns: row[received].parse().unwrap(),
-        });
-        let known = known.collect();
+        let known = known_of(&self.dir.path().join("truth.csv"), tenant);
         (Truth::read(self.dir.path()), known)
     }
 }
 
-/// A request that was answered.
-struct Known {
-    key: (String, u64),
-    sent_ns: u64,
-    received_ns: u64,
+/// One tenant's requests in what the computes wrote down.
+pub(crate) fn known_of(truth: &Path, tenant: &str) -> Vec<Known> {
+    let text = fs::read_to_string(truth).unwrap();
+    let mut rows = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let names = rows.next().unwrap();
+    let at = |name: &str| names.iter().position(|&other| other == name).unwrap();
+    let (tenants, ip, port, reqid) = (at("tenant"), at("local_ip"), at("local_port"), at("reqid"));
+    let (sent, received) = (at("t_send_ns"), at("t_recv_ns"));
+    let known = rows.filter(|row| row[tenants] == tenant).map(|row| Known {
+        key: (format!("{}:{}", row[ip], row[port]), row[reqid].parse().unwrap()),
+        sent_ns: row[sent].parse().unwrap(),
+        received_ns: row[received].parse().unwrap(),
+    });
+    known.collect()
 }
 
-fn now_ns() -> u64 {
+/// A request that was answered.
+pub(crate) struct Known {
+    pub(crate) key: (String, u64),
+    pub(crate) sent_ns: u64,
+    pub(crate) received_ns: u64,
+}
+
+pub(crate) fn now_ns() -> u64 {
     u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos()).unwrap()
 }
 
-/// Records by client and ordinal; each is there once, and the tenant's.
-fn keys_of(jsonl: &str, tenant: &str) -> HashSet<(String, u64)> {
-    let mut keys = HashSet::new();
+/// Records by client and id; each is there once, the tenant's, and timed. Where its one connection was joined in the middle the
+/// first packet's requests are not: they may have come before.
+pub(crate) fn keys_of(jsonl: &str, tenant: &str, is_joined: bool) -> HashSet<(String, u64)> {
+    let (mut keys, mut first_ns) = (HashSet::new(), None);
     for record in jsonl.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()) {
         assert_eq!((&record["tenant"], &record["attribution"]), (&json!(tenant), &json!("handshake")), "{record}");
-        assert!(record["latency_ns"].is_u64(), "{record}");
-        let key = (record["client"].as_str().unwrap().to_owned(), record["seq"].as_u64().unwrap());
+        let is_first = *first_ns.get_or_insert_with(|| record["time_ns"].clone()) == record["time_ns"];
+        assert!((is_joined && is_first) || record["latency_ns"].is_u64(), "{record}");
+        let key = (record["client"].as_str().unwrap().to_owned(), record["reqid"].as_u64().unwrap());
         assert!(keys.insert(key), "there twice: {record}");
     }
     keys
 }
 
 /// What a command that is still running says first.
-fn first_line(child: &mut Child) -> (String, BufReader<impl Read + use<>>) {
+pub(crate) fn first_line(child: &mut Child) -> (String, BufReader<impl Read + use<>>) {
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
     stderr.read_line(&mut line).unwrap();
@@ -139,7 +151,7 @@ fn a_trace_asked_for_in_the_middle_has_every_request_answered_from_then_on_once_
 
     let jsonl = dir.run("export taken --to jsonl").stdout;
     truth.assert_nothing_wrong(&jsonl);
-    let recorded = keys_of(&jsonl, &tenant);
+    let recorded = keys_of(&jsonl, &tenant, true);
     let wanted = known.iter().filter(|known| known.sent_ns >= begun_ns && known.received_ns <= until_ns);
     let wanted: Vec<_> = wanted.collect();
     assert!(wanted.len() > 15 && recorded.len() < known.len(), "{} of {}", wanted.len(), known.len());
@@ -172,14 +184,14 @@ fn a_snapshot_keeps_the_latest_requests_of_one_tenant_and_a_trace_can_be_ended_e
     let ended = asking.wait_with_output().unwrap();
     assert!(ended.status.success() && rest.contains(" requests"), "{rest}");
     let directory = String::from_utf8(ended.stdout).unwrap();
-    assert!(!keys_of(&dir.run(&format!("export {} --to jsonl", directory.trim())).stdout, &tenant).is_empty());
+    assert!(!keys_of(&dir.run(&format!("export {} --to jsonl", directory.trim())).stdout, &tenant, false).is_empty());
     driving.join().unwrap();
     let (truth, known) = traffic.finish(&tenant);
 
     // Everything that was answered before it, and nothing that came after.
     let jsonl = dir.run(&format!("export {} --to jsonl", taken.stdout.trim())).stdout;
     truth.assert_nothing_wrong(&jsonl);
-    let recorded = keys_of(&jsonl, &tenant);
+    let recorded = keys_of(&jsonl, &tenant, false);
     assert!(recorded.len() > 15 && recorded.len() < known.len(), "{} of {}", recorded.len(), known.len());
     for known in known.iter().filter(|known| known.received_ns < until_ns) {
         assert!(recorded.contains(&known.key), "missing: {:?}", known.key);

@@ -1,19 +1,31 @@
 //! The daemon with real sockets. Where capturing is not allowed the live test says so and passes; with
 //! `PAGESNIFF_REQUIRE_LIVE=1` it fails instead.
 
+#[cfg(feature = "api")]
+mod api;
 mod asked;
 #[path = "../harness/mod.rs"]
 #[allow(dead_code, reason = "shared with the other tests, which use the rest")]
 mod harness;
+mod interrupted;
 #[path = "../live/network.rs"]
 #[allow(dead_code, reason = "shared with the live tests, which use the rest")]
 mod network;
+mod reloaded;
+mod restarted;
+mod shed;
 #[path = "../live/sniffer.rs"]
 #[allow(dead_code, reason = "shared with the live tests, which use the rest")]
 mod sniffer;
+mod triggered;
 #[allow(dead_code, reason = "shared with the live tests, which use the rest")]
 #[path = "../live/truth.rs"]
 mod truth;
+#[cfg(feature = "api")]
+#[allow(dead_code, reason = "shared with the report's tests, which use the rest")]
+#[path = "../html/webdriver.rs"]
+mod webdriver;
+mod widened;
 
 use std::collections::BTreeSet;
 use std::os::unix::net::UnixDatagram;

@@ -162,6 +162,23 @@ fn a_damaged_trace_is_used_as_far_as_it_goes_and_said_to_be_damaged() {
     assert_eq!(report["completeness"]["complete"], false);
 }
 
+#[test]
+fn a_file_without_a_byte_is_no_complete_trace() {
+    let directory = traces_of(&again_and_again(100, 2));
+    let empty = trace_file(&directory).with_file_name("empty.pgtrace");
+    std::fs::write(&empty, []).unwrap();
+    for traces in ["traces".to_owned(), empty.display().to_string()] {
+        let ended = directory.run(&format!("report {traces} --json r.json"));
+        assert_eq!(ended.status, 0, "{}", ended.stderr);
+        assert!(ended.stdout.contains("NOT COMPLETE: ") && !ended.stdout.contains("Complete: "), "{}", ended.stdout);
+        assert!(ended.stdout.contains("Note: of one file: nothing is in it"), "{}", ended.stdout);
+        for format in ["jsonl", "parquet --out records"] {
+            let ended = directory.run(&format!("export {traces} --to {format}"));
+            assert!(ended.status == 0 && ended.stderr.contains("empty.pgtrace: nothing is in it"), "{}", ended.stderr);
+        }
+    }
+}
+
 fn trace_file(directory: &Dir) -> std::path::PathBuf {
     let mut path = directory.path("traces");
     while path.is_dir() {

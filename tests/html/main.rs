@@ -5,6 +5,7 @@
 #[path = "../harness/mod.rs"]
 #[allow(dead_code, reason = "shared with the other tests, which use the rest")]
 mod harness;
+#[allow(dead_code, reason = "shared with the daemon's tests, which use the rest")]
 mod webdriver;
 
 use std::path::PathBuf;

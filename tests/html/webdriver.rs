@@ -72,7 +72,12 @@ impl Browser {
 
     /// Opens a file, and ends when it is loaded.
     pub(crate) fn open(&self, path: &Path) {
-        self.command("url", &json!({ "url": format!("file://{}", path.display()) }));
+        self.open_url(&format!("file://{}", path.display()));
+    }
+
+    /// The same with what an address leads to.
+    pub(crate) fn open_url(&self, url: &str) {
+        self.command("url", &json!({ "url": url }));
     }
 
     /// What a function's body returns in the page.
@@ -105,6 +110,36 @@ impl Browser {
         self.command("actions", &json!({ "actions": [{ "type": "key", "id": "keys", "actions": actions }] }));
     }
 
+    /// What a function's body returns in the document of the frame that a selector finds first.
+    pub(crate) fn run_in_frame(&self, selector: &str, script: &str) -> Value {
+        let frame = self.command("element", &json!({ "using": "css selector", "value": selector }));
+        self.command("frame", &json!({ "id": frame }));
+        let returned = self.run(script);
+        self.command("frame", &json!({ "id": null }));
+        returned
+    }
+
+    /// Presses and releases one key while another is held.
+    pub(crate) fn press_with(&self, held: char, key: char) {
+        let of = |kind: &str, key: char| json!({ "type": kind, "value": key });
+        let keys = [of("keyDown", held), of("keyDown", key), of("keyUp", key), of("keyUp", held)];
+        self.command("actions", &json!({ "actions": [{ "type": "key", "id": "keys", "actions": keys }] }));
+    }
+
+    /// Makes the window of the page so large, in its own pixels.
+    pub(crate) fn resize(&self, width: u32, height: u32) {
+        let params = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
+        let command = json!({ "cmd": "Emulation.setDeviceMetricsOverride", "params": params });
+        self.command("goog/cdp/execute", &command);
+    }
+
+    /// The whole page as a picture: a PNG in base64.
+    pub(crate) fn picture(&self) -> String {
+        let params = json!({ "format": "png", "captureBeyondViewport": true });
+        let command = json!({ "cmd": "Page.captureScreenshot", "params": params });
+        self.command("goog/cdp/execute", &command)["data"].as_str().unwrap().to_owned()
+    }
+
     /// Makes the page take the medium or the colours that it is told.
     pub(crate) fn emulate(&self, medium: &str, colours: &str) {
         let features = json!([{ "name": "prefers-color-scheme", "value": colours }]);
@@ -119,11 +154,18 @@ impl Browser {
 
     /// What a page has requested since it was asked last, itself among it, whether it came or not.
     pub(crate) fn requests_of(&self, page: &str) -> Vec<String> {
+        self.requests_where(|document| document == page)
+    }
+
+    /// The same of every document that `is_wanted` by its address.
+    pub(crate) fn requests_where(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
         let messages = self.log("performance").into_iter();
         let messages = messages.map(|entry| serde_json::from_str(entry["message"].as_str().unwrap()).unwrap());
         let sent = messages.filter(|message: &Value| message["message"]["method"] == "Network.requestWillBeSent");
         // The browser's own first page may still be loading, with requests of its own.
-        let sent = sent.map(|sent| sent["message"]["params"].clone()).filter(|sent| sent["documentURL"] == page);
+        let sent = sent
+            .map(|sent| sent["message"]["params"].clone())
+            .filter(|sent| sent["documentURL"].as_str().is_some_and(&is_wanted));
         sent.map(|sent| sent["request"]["url"].as_str().unwrap().to_owned()).collect()
     }
 

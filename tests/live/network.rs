@@ -80,20 +80,24 @@ impl Pair {
         }
         let made = (|| {
             let pair = Self { server: Namespace::new()?, client: Namespace::new()? };
-            let (server, client, iface) = (pair.server.name(), pair.client.name(), Self::IFACE);
-            // Replayed fragments of large packets are no larger than this.
-            let mtu = 9000;
-            ip(&format!(
-                "link add {iface} mtu {mtu} netns {server} type veth peer name {iface} mtu {mtu} netns {client}"
-            ))?;
-            ip(&format!("-n {server} addr add {}/24 dev {iface}", Self::SERVER_ADDRESS))?;
-            ip(&format!("-n {client} addr add 10.77.0.2/24 dev {iface}"))?;
-            for end in [server, client] {
-                ip(&format!("-n {end} link set {iface} up"))?;
-            }
+            pair.plug()?;
             Ok(pair)
         })();
         made.map_err(|why: String| skipped(&why)).ok()
+    }
+
+    /// Lays the wire, and sets it up.
+    pub(crate) fn plug(&self) -> Result<(), String> {
+        let (server, client, iface) = (self.server.name(), self.client.name(), Self::IFACE);
+        // Replayed fragments of large packets are no larger than this.
+        let mtu = 9000;
+        ip(&format!("link add {iface} mtu {mtu} netns {server} type veth peer name {iface} mtu {mtu} netns {client}"))?;
+        ip(&format!("-n {server} addr add {}/24 dev {iface}", Self::SERVER_ADDRESS))?;
+        ip(&format!("-n {client} addr add 10.77.0.2/24 dev {iface}"))?;
+        for end in [server, client] {
+            ip(&format!("-n {end} link set {iface} up"))?;
+        }
+        Ok(())
     }
 
     /// Sets the captured end down, and leaves the capture the time to see that.
@@ -108,7 +112,8 @@ impl Pair {
     }
 }
 
-fn ip(arguments: &str) -> Result<(), String> {
+/// Runs iproute2's `ip`.
+pub(crate) fn ip(arguments: &str) -> Result<(), String> {
     let output = Command::new("ip").args(arguments.split_whitespace()).output();
     let output = output.map_err(|error| format!("ip {arguments}: {error}"))?;
     match output.status.success() {

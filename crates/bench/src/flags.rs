@@ -42,6 +42,9 @@ pub(crate) struct Arguments {
     /// Capture from a virtual wire instead of reading files; takes root
     #[arg(long)]
     pub(crate) live: bool,
+    /// Measure the daemon, with fifty tenants on the wire: idle, tracing one of them, and tracing all
+    #[arg(long, requires = "live")]
+    pub(crate) daemon: bool,
     /// Requests a second that cross the wire; several are measured one after the other, 0 is as many as will go
     #[arg(long, requires = "live", value_delimiter = ',', default_values_t = [2_000, 10_000, 30_000, 0])]
     pub(crate) rate: Vec<u32>,

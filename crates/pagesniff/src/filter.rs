@@ -1,7 +1,7 @@
 //! Which requests are kept.
 
 use analysis::shards::ShardClaim;
-use record::{Kind, Record, RelTag, ShardIndex, TenantShardId, TenantTimeline, TimelineId, shard_of_block};
+use record::{Endpoint, Kind, Record, RelTag, ShardIndex, TenantShardId, TenantTimeline, TimelineId, shard_of_block};
 
 use crate::flags::{ClientMatch, RawFilter};
 
@@ -63,6 +63,12 @@ impl Filter {
         self.sample_one_in
     }
 
+    /// Keeps one key in so many from now on. Where one of two numbers divides the other, the fewer keys are among the more.
+    #[cfg(all(feature = "live", target_os = "linux"))]
+    pub(crate) fn set_sample(&mut self, one_in: u64) {
+        self.sample_one_in = one_in.max(1);
+    }
+
     /// Decides on one request. What does not depend on the tenant comes first, so that `Unattributed` counts requests
     /// that knowing the tenant could have kept.
     pub fn verdict(&self, record: &Record) -> Verdict {
@@ -86,6 +92,13 @@ impl Filter {
         let Some(owner) = record.owner else { return self.unattributed };
         (self.timelines.is_empty() || self.timelines.contains(&owner.timeline))
             && (self.tenants.is_empty() || self.tenants.iter().any(|wanted| wanted.tenant == owner.tenant))
+    }
+
+    /// Whether requests of a connection can be wanted that has this owner and client.
+    pub fn may_want(&self, owner: TenantTimeline, client: Endpoint) -> bool {
+        (self.timelines.is_empty() || self.timelines.contains(&owner.timeline))
+            && (self.tenants.is_empty() || self.tenants.iter().any(|wanted| wanted.tenant == owner.tenant))
+            && (self.clients.is_empty() || self.clients.iter().any(|wanted| wanted.matches(client)))
     }
 
     fn wants_apart_from_owner(&self, record: &Record) -> bool {
@@ -115,6 +128,15 @@ impl Filter {
         self.sample_one_in == 1
             || analysis::target_hash(&record.target, SAMPLE_SEED).checked_rem(self.sample_one_in) == Some(0)
     }
+}
+
+/// Of two samples of keys, one in `a` and one in `b`, the keys that are in both are one in so many: the least common multiple.
+pub(crate) fn keys_of_both(a: u64, b: u64) -> u64 {
+    let (mut divisor, mut rest) = (a, b);
+    while let Some(next) = divisor.checked_rem(rest) {
+        (divisor, rest) = (rest, next);
+    }
+    a.checked_div(divisor).unwrap_or(0).saturating_mul(b).max(1)
 }
 
 #[cfg(test)]
@@ -201,6 +223,23 @@ mod tests {
     }
 
     #[test]
+    fn a_connection_is_wanted_for_whatever_of_it_may_be() {
+        let other_tenant = TENANT.replace('3', "4");
+        let may_want = |words: &[&str]| filter(words).may_want(request().owner.unwrap(), request().client);
+        for words in [
+            &[][..],
+            &["--tenant", &format!("{TENANT}-080a"), "--stripe-size", "32768"],
+            &["--timeline", TIMELINE, "--kind", "slru", "--min-latency", "1h"],
+            &["--client", "10.0.0.7:51344", "--rel", "1/2/3"],
+        ] {
+            assert!(may_want(words), "{words:?}");
+        }
+        for words in [&["--tenant", &other_tenant][..], &["--timeline", TENANT], &["--client", "10.0.0.8"]] {
+            assert!(!may_want(words), "{words:?}");
+        }
+    }
+
+    #[test]
     fn a_request_of_an_unknown_tenant_is_kept_only_when_asked_for() {
         let unknown = Record { owner: None, attribution: None, ..request() };
         assert_eq!(filter(&[]).verdict(&unknown), Verdict::Unattributed);
@@ -213,6 +252,21 @@ mod tests {
     fn a_request_without_latency_is_not_known_to_be_slow() {
         let open = Record { latency_ns: None, ..request() };
         assert_eq!(filter(&["--min-latency", "0s"]).verdict(&open), Verdict::Filtered);
+    }
+
+    #[test]
+    fn a_key_is_in_two_samples_exactly_where_it_is_in_that_of_both() {
+        for (a, b, both) in [(1, 1, 1), (1, 8, 8), (8, 2, 8), (4, 6, 12), (u64::MAX, 2, u64::MAX), (0, 3, 1)] {
+            assert_eq!(keys_of_both(a, b), both);
+        }
+        let sample = |one_in: u64| filter(&["--sample", &format!("1/{one_in}")]);
+        let (four, six, both) = (sample(4), sample(6), sample(keys_of_both(4, 6)));
+        let is_in = |filter: &Filter, blkno| {
+            filter.verdict(&Record { target: Target::GetPage { rel: REL, blkno }, ..request() }) == Verdict::Keep
+        };
+        for blkno in 0..2_000 {
+            assert_eq!(is_in(&both, blkno), is_in(&four, blkno) && is_in(&six, blkno));
+        }
     }
 
     #[test]

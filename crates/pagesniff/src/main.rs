@@ -22,6 +22,8 @@ fn main() -> ExitCode {
         Some(RawCommand::Compare(what)) => compare(&what),
         Some(RawCommand::Plan(what)) => plan(&what),
         Some(RawCommand::Doctor(what)) => doctor(&what),
+        #[cfg(all(feature = "top", target_os = "linux"))]
+        Some(RawCommand::Top(what)) => pagesniff::top::top(*what),
         #[cfg(all(feature = "live", target_os = "linux"))]
         Some(RawCommand::Serve(what)) => pagesniff::daemon::serve(&what),
         #[cfg(all(feature = "live", target_os = "linux"))]
@@ -30,6 +32,8 @@ fn main() -> ExitCode {
         Some(RawCommand::Trace(what)) => pagesniff::daemon::take_trace(&what),
         #[cfg(all(feature = "live", target_os = "linux"))]
         Some(RawCommand::Snapshot(what)) => pagesniff::daemon::take_snapshot(&what),
+        #[cfg(all(feature = "client", target_os = "linux"))]
+        Some(RawCommand::Fetch(what)) => pagesniff::client::fetch(&what),
         None => Settings::from_raw(raw.run).map_or_else(|wrong_usage| wrong_usage.exit(), run),
     };
     match ended {

@@ -13,6 +13,7 @@ use trace::{TraceError, TraceWriter};
 #[cfg(feature = "live")]
 use crate::capture::live::Live;
 use crate::capture::{Files, Source};
+use crate::earlier::Earlier;
 use crate::facts::{exceeds, facts};
 use crate::findings::Findings;
 use crate::flags::{Input, Settings};
@@ -58,12 +59,13 @@ impl Ended {
 /// nevertheless.
 pub fn run(settings: Settings) -> anyhow::Result<Ended> {
     match &settings.input {
-        Input::Files(paths) => run_from(Files::open(paths)?, &settings),
+        Input::Files(paths) => run_from(Files::open(paths)?, &settings, Earlier::default()),
         #[cfg(feature = "live")]
         Input::Live(options) => {
             let live = Live::open(options.clone())?;
+            let earlier = Earlier::read(&settings.daemon_state)?;
             confine(&settings)?;
-            run_from(live, &settings)
+            run_from(live, &settings, earlier)
         }
         #[cfg(not(feature = "live"))]
         Input::Live(_) => Err(anyhow!(
@@ -97,10 +99,11 @@ fn confine(_settings: &Settings) -> anyhow::Result<()> {
 }
 
 /// The same from a source that is open.
-pub(crate) fn run_from(mut source: impl Source, settings: &Settings) -> anyhow::Result<Ended> {
+fn run_from(mut source: impl Source, settings: &Settings, mut earlier: Earlier) -> anyhow::Result<Ended> {
     let summary = settings.summary.as_ref().map(SummaryOut::open).transpose()?;
     let outputs = Outputs { records: records(settings), recorder: recorder(settings)?, findings: findings(settings)? };
     let mut decoder = Decoder::new(settings.decode.clone());
+    earlier.connections.drain(..).for_each(|connection| decoder.remember(connection));
     let mut pipeline = Pipeline::new(settings.attributor.clone(), settings.filter.clone(), outputs);
     let mut progress = ProgressLine::new(wants_progress(settings));
     announce(settings);
@@ -108,7 +111,9 @@ pub(crate) fn run_from(mut source: impl Source, settings: &Settings) -> anyhow::
     let read = worker::run(&mut source, &mut decoder, &mut pipeline, &mut progress);
 
     let mut ended = pipeline.finish();
-    let facts = gather(settings, &source, &decoder, (&ended, read.is_ok()));
+    let mut facts = gather(settings, &source, &decoder, (&ended, read.is_ok()));
+    let unknown = facts.ledger.unattributed.saturating_add(ended.summary.by_attribution().none);
+    facts.notes.extend(earlier.notes(decoder.stats(), unknown));
     // What was compared by times that are not to be believed proves nothing.
     let is_believed = !facts.clocks_disagree || ended.summary.timed() == 0;
     let findings = ended.findings.take().filter(|_| is_believed);

@@ -1,5 +1,6 @@
 //! Watching a wire: the same traffic with nobody listening, with tcpdump, and with pagesniff.
 
+mod daemon;
 mod watcher;
 mod wire;
 
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow, bail};
 use serde::Serialize;
 use trafficgen::live::{DriveOptions, ServeOptions, Server, drive};
 use trafficgen::model::{Latency, Workload};
@@ -17,17 +18,24 @@ use crate::figures::{load_average, median};
 use crate::flags::Arguments;
 use crate::{build, process};
 
+use daemon::Tracing;
 use watcher::{Seen, Watcher};
 use wire::Wire;
 
 /// Enough to keep a page service busy, few enough for a thread each.
 const CONNECTIONS: u32 = 8;
 
+/// A trace is asked for in the middle of this, when all connections are open; what it takes is measured from its end on.
+const WARM_UP: Duration = Duration::from_secs(2);
+
 /// What crosses the wire last still has to be read by who watches it.
 const SETTLE: Duration = Duration::from_millis(500);
 
 /// Measures what was asked for, and prints it.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    if arguments.daemon && arguments.seconds <= WARM_UP.as_secs() as u32 {
+        bail!("--seconds: a daemon is measured after {} seconds, give more", WARM_UP.as_secs());
+    }
     let pagesniff = build::pagesniff(arguments)?;
     let mut measured = Vec::new();
     let load_before = load_average();
@@ -65,8 +73,10 @@ struct Row {
     cpu_share: f64,
     packets: f64,
     dropped: u64,
-    /// `None` where nobody watched.
+    /// `None` where nobody watched, or nothing passed.
     cpu_us_a_packet: Option<f64>,
+    /// Processor time, in shares of tcpdump's.
+    times_tcpdump: Option<f64>,
 }
 
 impl fmt::Display for Measured {
@@ -78,16 +88,19 @@ impl fmt::Display for Measured {
         writeln!(f, "\n{wanted}, medians of {} rounds", self.rounds)?;
         writeln!(
             f,
-            "{:<28} {:>11} {:>10} {:>9} {:>9} {:>13}",
-            "", "requests/s", "packets", "dropped", "cpu %", "cpu us/packet"
+            "{:<28} {:>11} {:>10} {:>9} {:>9} {:>13} {:>13}",
+            "", "requests/s", "packets", "dropped", "cpu %", "cpu us/packet", "times tcpdump"
         )?;
         for row in &self.rows {
-            let Row { watcher, requests_a_second, cpu_share, packets, dropped, cpu_us_a_packet } = row;
-            let cpu = cpu_share * 100.0;
+            let Row { watcher, requests_a_second, cpu_share, packets, dropped, cpu_us_a_packet, times_tcpdump } = row;
+            let (cpu, figure) = (cpu_share * 100.0, |figure: &Option<f64>, digits: usize| {
+                figure.map_or("-".into(), |figure| format!("{figure:.digits$}"))
+            });
+            let (packet_us, times) = (figure(cpu_us_a_packet, 2), figure(times_tcpdump, 3));
             write!(f, "{watcher:<28} {requests_a_second:>11.0}")?;
-            match cpu_us_a_packet {
-                Some(packet_us) => writeln!(f, " {packets:>10.0} {dropped:>9} {cpu:>9.1} {packet_us:>13.2}")?,
-                None => writeln!(f)?,
+            match *cpu_share > 0.0 {
+                true => writeln!(f, " {packets:>10.0} {dropped:>9} {cpu:>9.2} {packet_us:>13} {times:>13}")?,
+                false => writeln!(f)?,
             }
         }
         Ok(())
@@ -99,7 +112,11 @@ fn measure(rate: u32, pagesniff: &Path, arguments: &Arguments) -> Result<Measure
     if process::is_installed("tcpdump") {
         watchers.push(Watcher::Tcpdump);
     }
-    watchers.push(Watcher::Pagesniff(PathBuf::from(pagesniff)));
+    if arguments.daemon {
+        watchers.extend(Tracing::ALL.map(|tracing| Watcher::Daemon(PathBuf::from(pagesniff), tracing)));
+    } else {
+        watchers.push(Watcher::Pagesniff(PathBuf::from(pagesniff)));
+    }
     let mut seen: Vec<Vec<(f64, Seen)>> = watchers.iter().map(|_| Vec::new()).collect();
     for round in 1..=arguments.rounds {
         eprint!("\rround {round} of {}", arguments.rounds);
@@ -109,6 +126,7 @@ fn measure(rate: u32, pagesniff: &Path, arguments: &Arguments) -> Result<Measure
     }
     eprintln!();
     let seconds = f64::from(arguments.seconds);
+    let cpu_seconds = if arguments.daemon { seconds - WARM_UP.as_secs_f64() } else { seconds };
     let rows = watchers.iter().zip(&seen).map(|(watcher, seen)| {
         let cpu_s = |seen: &Seen| seen.cpu.as_secs_f64();
         let packet_us =
@@ -116,13 +134,20 @@ fn measure(rate: u32, pagesniff: &Path, arguments: &Arguments) -> Result<Measure
         Row {
             watcher: watcher.to_string(),
             requests_a_second: median(seen.iter().map(|(answered, _)| answered / seconds)),
-            cpu_share: median(seen.iter().map(|(_, seen)| cpu_s(seen) / seconds)),
+            cpu_share: median(seen.iter().map(|(_, seen)| cpu_s(seen) / cpu_seconds)),
             packets: median(seen.iter().map(|(_, seen)| seen.packets as f64)),
             dropped: seen.iter().map(|(_, seen)| seen.dropped).sum(),
-            cpu_us_a_packet: Some(median(packet_us)).filter(|us| us.is_finite()),
+            cpu_us_a_packet: Some(median(packet_us)).filter(|us| us.is_finite() && !arguments.daemon),
+            times_tcpdump: None,
         }
     });
-    Ok(Measured { rate, rounds: arguments.rounds, rows: rows.collect() })
+    let mut rows: Vec<Row> = rows.collect();
+    let tcpdump = watchers.iter().position(|watcher| matches!(watcher, Watcher::Tcpdump));
+    if let Some(tcpdump) = tcpdump.and_then(|at| rows.get(at)).map(|row| row.cpu_share).filter(|share| *share > 0.0) {
+        let watching = rows.iter_mut().filter(|row| row.cpu_share > 0.0);
+        watching.for_each(|row| row.times_tcpdump = Some(row.cpu_share / tcpdump));
+    }
+    Ok(Measured { rate, rounds: arguments.rounds, rows })
 }
 
 /// Lets traffic cross a wire of its own while somebody watches; gives how many requests were answered, and what was seen.
@@ -133,7 +158,8 @@ fn watch(watcher: &Watcher, rate: u32, arguments: &Arguments) -> Result<(f64, Se
         ServeOptions { listen: Wire::SERVER.parse().context("no address")?, latency, ..ServeOptions::default() };
     let server = wire.server.within(|| Server::start(&serving, None))??;
     let workload = Workload {
-        connections: CONNECTIONS,
+        connections: if arguments.daemon { daemon::TENANTS } else { CONNECTIONS },
+        tenants: if arguments.daemon { daemon::TENANTS } else { 1 },
         depth: 32,
         kinds: "getpage=1".parse().map_err(anyhow::Error::msg)?,
         latency,
@@ -145,14 +171,30 @@ fn watch(watcher: &Watcher, rate: u32, arguments: &Arguments) -> Result<(f64, Se
         rate: (rate > 0).then_some(f64::from(rate)),
         ..DriveOptions::at(server.address())
     };
+    let tenant = options.workload.owner_of(0).tenant.to_string();
     let watching = watcher.start(&wire.server)?;
-    let driven = wire.client.within(|| {
-        let driven = drive(&options, None);
-        // It ends when a connection wakes it, and from here it can be reached.
-        server.stop();
-        driven
-    })?;
+    let (driven, warm) = thread::scope(|scope| {
+        let warm = scope.spawn(|| {
+            thread::sleep(WARM_UP / 2);
+            watching.ask(&tenant)?;
+            thread::sleep(WARM_UP / 2);
+            watching.cpu_until_now()
+        });
+        let driven = wire.client.within(|| {
+            let driven = drive(&options, None);
+            // It ends when a connection wakes it, and from here it can be reached.
+            server.stop();
+            driven
+        });
+        (driven, warm.join())
+    });
+    let (driven, warm) = (driven?, warm.map_err(|_| anyhow!("a thread panicked"))??);
     thread::sleep(SETTLE);
-    let seen = watching.stop()?;
+    let watched = watching.cpu_until_now()?.since(&warm);
+    let mut seen = watching.stop()?;
+    if arguments.daemon {
+        // A daemon's start and end come once, and so does the beginning of a trace.
+        seen.cpu = watched;
+    }
     Ok((driven?.answered as f64, seen))
 }

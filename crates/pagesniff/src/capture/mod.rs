@@ -108,8 +108,8 @@ pub struct SourceStats {
 }
 
 impl SourceStats {
-    /// Adds what another file counted.
-    fn add(&mut self, other: &Self) {
+    /// Adds what another file, or the same interface later, counted.
+    pub(crate) fn add(&mut self, other: &Self) {
         let pairs = [
             (&mut self.kernel_dropped, other.kernel_dropped),
             (&mut self.interface_dropped, other.interface_dropped),

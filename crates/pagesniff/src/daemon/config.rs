@@ -8,6 +8,12 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use trace::{Circumstances, DEFAULT_MAX_BYTES, OnFull, WriterConfig};
 
+use super::checkpoint;
+use super::triggers::{self, Rule};
+#[cfg(feature = "upload")]
+use super::upload::UploadConfig;
+#[cfg(feature = "api")]
+use crate::api::{ApiConfig, AuthenticationConfig};
 use crate::capture::live::{DEFAULT_BUFFER, DEFAULT_SNAPLEN_BYTES, LEAST_BUFFER, LiveOptions, MOST_BUFFER, StampedBy};
 use crate::filter::Filter;
 use crate::flags::{RawFilter, SampleRate};
@@ -21,8 +27,13 @@ const ROTATE_INTERVAL_NS: u64 = 3_600_000_000_000;
 /// Longer file contents are no configuration.
 const MOST_CONFIG_BYTES: u64 = 1 << 20;
 
-/// Sections that later versions will have. Ignoring one would promise what does not happen.
-const NOT_YET: [&str; 4] = ["triggers", "api", "authentication", "upload"];
+/// Sections that this build does not have.
+const LEFT_OUT: &[&str] = match (cfg!(feature = "api"), cfg!(feature = "upload")) {
+    (true, true) => &[],
+    (true, false) => &["upload"],
+    (false, true) => &["api", "authentication"],
+    (false, false) => &["api", "authentication", "upload"],
+};
 
 /// The whole file.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -43,6 +54,12 @@ pub struct Config {
     /// The kernel's buffer of one interface.
     #[serde(default = "default_buffer", deserialize_with = "size")]
     pub buffer_size: ByteSize,
+    /// The most CPU time of the whole process, as a share of one core such as `5%`, or `none`; beyond, fewer keys are kept.
+    #[serde(default = "no_budget")]
+    pub cpu_budget: String,
+    /// The most memory of the whole process; beyond, no further trace begins.
+    #[serde(default = "default_memory_cap", deserialize_with = "size")]
+    pub memory_cap: ByteSize,
     /// What traces may take.
     #[serde(default)]
     pub limits: TraceLimits,
@@ -52,6 +69,19 @@ pub struct Config {
     /// The control socket.
     #[serde(default)]
     pub control: ControlConfig,
+    /// The HTTP API; there is none without this section.
+    #[cfg(feature = "api")]
+    pub api: Option<ApiConfig>,
+    /// Who may use it.
+    #[cfg(feature = "api")]
+    #[serde(default)]
+    pub authentication: AuthenticationConfig,
+    /// Rules that captures and snapshots are taken by.
+    #[serde(default)]
+    pub triggers: Vec<Rule>,
+    /// Where what they take goes to; it stays here without this section.
+    #[cfg(feature = "upload")]
+    pub upload: Option<UploadConfig>,
 }
 
 /// The flight recorder: what is kept of every tenant, always.
@@ -91,6 +121,16 @@ pub(super) const DEFAULT_SOCKET: &str = "/run/pagesniff/control.sock";
 
 /// So many interfaces are captured on: each takes a thread and its buffer.
 const MOST_INTERFACES: usize = 16;
+
+/// A `cpu_budget` that is none.
+const NO_BUDGET: &str = "none";
+
+/// A hundred cores; more is a slip of the pen.
+const MOST_BUDGET_PERCENT: f64 = 10_000.0;
+
+/// Twice what the parts take at their bounds: the decoders 64 MiB, queues and batches of the flight recorder and of eight traces
+/// 100 MiB, names and ledgers of 8192 tenants 20 MiB, threads and code.
+const DEFAULT_MEMORY_CAP: ByteSize = ByteSize::mib(512);
 
 /// What is kept in the data directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,7 +185,7 @@ impl Config {
     }
 
     /// The same from text; errors begin with `:LINE: ` or `: `.
-    fn parse(text: &str) -> Result<Self, String> {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
         let config: Self = toml::from_str(text).map_err(|error| in_one_line(&error, text))?;
         config.check().map_err(|error| format!(": {error}"))?;
         Ok(config)
@@ -159,6 +199,12 @@ impl Config {
         if self.memory < LEAST_MEMORY {
             return Err(format!("memory: give at least {LEAST_MEMORY}"));
         }
+        if self.memory_cap < self.memory {
+            return Err("memory_cap: give at least as much as memory".to_owned());
+        }
+        if self.cpu_budget != NO_BUDGET && self.cpu_budget().is_none() {
+            return Err(format!("cpu_budget: give a share of one core such as \"5%\", or \"{NO_BUDGET}\""));
+        }
         if self.buffer_size < LEAST_BUFFER || self.buffer_size > MOST_BUFFER {
             return Err(format!("buffer_size: give {LEAST_BUFFER} to {MOST_BUFFER}"));
         }
@@ -168,6 +214,11 @@ impl Config {
         if self.limits.traces_bytes < self.limits.tenant_bytes {
             return Err("limits.traces_bytes: give at least as much as limits.tenant_bytes".to_owned());
         }
+        #[cfg(feature = "api")]
+        self.api.as_ref().map_or(Ok(()), |api| api.check(&self.authentication))?;
+        triggers::check(&self.triggers, self.recorder.enabled)?;
+        #[cfg(feature = "upload")]
+        self.upload.as_ref().map_or(Ok(()), UploadConfig::check)?;
         self.sample().map_err(|error| format!("recorder.sample: {error}"))?;
         self.mode().ok_or("control.mode: give permission bits in octal, such as \"0660\"")?;
         self.ring().check().map_err(|error| format!("instance or limits: {error}"))
@@ -183,6 +234,12 @@ impl Config {
             return Err("interfaces: one is there twice ('any' is all of them): each request would be, too".to_owned());
         }
         Ok(())
+    }
+
+    /// The most CPU time, as a share of one core; `None` is any.
+    pub(super) fn cpu_budget(&self) -> Option<f64> {
+        let percent = self.cpu_budget.strip_suffix('%')?.trim_end().parse::<f64>().ok()?;
+        (percent > 0.0 && percent <= MOST_BUDGET_PERCENT).then_some(percent / 100.0)
     }
 
     /// The flight recorder's sample.
@@ -202,6 +259,30 @@ impl Config {
             Kept::Traces => "traces",
             Kept::Snapshots => "snapshots",
         })
+    }
+
+    /// One key in how many the flight recorder keeps.
+    pub(super) fn ring_one_in(&self) -> u64 {
+        self.sample().map_or(1, |rate| rate.one_in)
+    }
+
+    /// Where the table of connections is.
+    pub(super) fn table(&self) -> PathBuf {
+        self.data_directory.join(checkpoint::NAME)
+    }
+
+    /// Where the HTTP API writes who asked for what.
+    #[cfg(feature = "api")]
+    pub(crate) fn audit_log(&self) -> PathBuf {
+        self.data_directory.join("audit.jsonl")
+    }
+
+    /// Whether what triggers take goes elsewhere.
+    pub(super) fn uploads(&self) -> bool {
+        #[cfg(feature = "upload")]
+        return self.upload.is_some();
+        #[cfg(not(feature = "upload"))]
+        false
     }
 
     /// What the flight recorder keeps, as a filter.
@@ -304,9 +385,10 @@ impl Config {
 /// `:12: memory: unknown field …`
 fn in_one_line(error: &toml::de::Error, text: &str) -> String {
     let message = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
-    let hint = match NOT_YET.iter().find(|name| message.contains(&format!("unknown field `{name}`"))) {
-        Some(_) => "; this version of pagesniff does not have it yet: take it out",
-        None => "",
+    let is_one_of = |names: &[&str]| names.iter().any(|name| message.contains(&format!("unknown field `{name}`")));
+    let hint = match () {
+        () if is_one_of(LEFT_OUT) => "; this build of pagesniff was made without it: take it out",
+        () => "",
     };
     let before = error.span().and_then(|span| text.get(..span.start));
     let Some(before) = before else { return format!(": {message}{hint}") };
@@ -314,6 +396,14 @@ fn in_one_line(error: &toml::de::Error, text: &str) -> String {
     let key = text.lines().nth(line).and_then(|line| line.split_once('=')).map_or("", |(key, _)| key.trim());
     let key = if key.is_empty() { String::new() } else { format!("{key}: ") };
     format!(":{}: {key}{message}{hint}", line.saturating_add(1))
+}
+
+fn no_budget() -> String {
+    NO_BUDGET.to_owned()
+}
+
+fn default_memory_cap() -> ByteSize {
+    DEFAULT_MEMORY_CAP
 }
 
 fn default_ports() -> Vec<u16> {
@@ -329,7 +419,8 @@ fn default_buffer() -> ByteSize {
     DEFAULT_BUFFER.parse().unwrap_or(ByteSize::mib(32))
 }
 
-fn size<'de, D: Deserializer<'de>>(from: D) -> Result<ByteSize, D::Error> {
+/// A size with its unit.
+pub(crate) fn size<'de, D: Deserializer<'de>>(from: D) -> Result<ByteSize, D::Error> {
     let text = String::deserialize(from)?;
     text.parse().map_err(|_| D::Error::custom("a size is given as \"32MiB\""))
 }
@@ -338,13 +429,17 @@ fn size<'de, D: Deserializer<'de>>(from: D) -> Result<ByteSize, D::Error> {
 mod tests {
     use super::*;
 
+    const TRIGGER: &str = "[[triggers]]\nname = \"a\"\nfigure = \"redundant_ratio\"\naction = \"snapshot\"\n";
+
     const LEAST: &str = "instance = \"n\"\ninterfaces = [\"lo\"]\ndata_directory = \"/d\"\n";
 
     #[test]
     fn the_example_is_valid_names_every_key_and_shows_the_defaults() {
         let text = include_str!("../../../../deploy/pagesniff.toml");
         let example = Config::parse(text).unwrap();
-        let Config { limits, recorder, control, ports, memory, buffer_size, .. } = Config::parse(LEAST).unwrap();
+        let least = Config::parse(LEAST).unwrap();
+        let Config { limits, recorder, control, ports, memory, buffer_size, .. } = least;
+        assert_eq!((&example.cpu_budget, example.memory_cap), (&least.cpu_budget, least.memory_cap));
         assert_eq!((example.limits, example.recorder, example.control), (limits, recorder, control));
         assert_eq!((example.ports, example.memory, example.buffer_size), (ports, memory, buffer_size));
         // The key list of serde's own error message: every key there is stands in the example.
@@ -357,10 +452,46 @@ mod tests {
             let error = Config::parse(&format!("{before}{broken}")).unwrap_err();
             let (_, keys) = error.split_once("expected ").expect("a list of keys");
             for key in keys.split('`').skip(1).step_by(2) {
-                let begin = format!("{key} = ");
-                assert!(text.lines().any(|line| line.starts_with(&begin) || line == format!("[{key}]")), "{key}");
+                let (begin, sections) = (format!("{key} = "), [format!("[{key}]"), format!("[[{key}]]")]);
+                let is_it = |line: &str| {
+                    let section = line.trim_start_matches('#');
+                    line.starts_with(&begin) || sections.iter().any(|name| name == section)
+                };
+                assert!(text.lines().any(is_it), "{key}");
             }
         }
+    }
+
+    /// What opens a port or goes elsewhere is shown as a comment.
+    #[cfg(all(feature = "api", feature = "upload"))]
+    #[test]
+    fn the_example_of_the_rest_is_valid_names_every_key_and_shows_the_defaults() {
+        let text = include_str!("../../../../deploy/pagesniff.toml");
+        let (_, behind) = text.split_once("#[api]\n").unwrap();
+        let shown: String = format!("#[api]\n{behind}")
+            .lines()
+            .map(|line| line.trim_start_matches('#'))
+            .fold(String::new(), |text, line| if line.starts_with(' ') { text } else { text + line + "\n" });
+        let config = Config::parse(&format!("{LEAST}{shown}")).unwrap();
+        assert_eq!(config.api.as_ref().unwrap().limits, crate::api::ApiLimits::default());
+        let least = "[[triggers]]\nname = \"slow\"\nfigure = \"p99_latency_ms\"\nabove = 50.0\naction = \"capture\"\n";
+        let least = Config::parse(&format!("{LEAST}{least}")).unwrap().triggers.remove(0);
+        let [ref shown_rule] = config.triggers[..] else { panic!("{:?}", config.triggers) };
+        assert_eq!(Rule { tenants: Vec::new(), ..shown_rule.clone() }, least);
+        for section in ["[api]", "[api.limits]", "[authentication]", "[[triggers]]", "[upload]"] {
+            let listen = if section == "[api]" { "" } else { "[api]\nlisten = \"127.0.0.1:1\"\n" };
+            let error = Config::parse(&format!("{LEAST}{listen}{section}\nno_such = 1\n")).unwrap_err();
+            let (_, keys) = error.split_once("expected ").expect("a list of keys");
+            for key in keys.split('`').skip(1).step_by(2).filter(|&key| key != "limits") {
+                assert!(shown.lines().any(|line| line.starts_with(&format!("{key} = "))), "{key}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_capture_looks_for_the_table_where_the_example_has_it() {
+        let example = Config::parse(include_str!("../../../../deploy/pagesniff.toml")).unwrap();
+        assert_eq!(example.table(), Path::new(crate::flags::DEFAULT_DAEMON_STATE));
     }
 
     #[test]
@@ -378,10 +509,22 @@ mod tests {
             ("memory = 5", ":4: memory: invalid type: integer `5`"),
             ("memory = \"much\"", ":4: memory: a size is given as"),
             ("memory = \"1KiB\"", ": memory: give at least"),
+            ("cpu_budget = \"5\"", ": cpu_budget: give a share of one core such as \"5%\""),
+            ("cpu_budget = \"0%\"", ": cpu_budget: give a share"),
+            ("cpu_budget = \"NaN%\"", ": cpu_budget: give a share"),
+            ("memory_cap = \"16MiB\"", ": memory_cap: give at least as much as memory"),
             ("ports = []", ": ports: name the pageserver's"),
             ("buffer_size = \"2GiB\"", ": buffer_size: give "),
             ("colour = 1", ":4: colour: unknown field `colour`"),
-            ("[api]\nlisten = 1", "this version of pagesniff does not have it yet"),
+            ("[[triggers]]\nname = \"a\"\np99 = 1", "unknown field `p99`"),
+            (&format!("{TRIGGER}above = 1.0"), ": triggers: a: above: give 0 to less than 1"),
+            (&format!("{TRIGGER}above = 0.5\n{TRIGGER}above = 0.5"), ": triggers: name: a is there twice"),
+            (&format!("{TRIGGER}above = 0.5\ntenants = [\"x\"]"), ": triggers: a: tenants: x is no tenant id"),
+            (&format!("{TRIGGER}above = 0.5\nduration_secs = 0"), ": triggers: a: duration_secs: give 1 to 3600"),
+            (
+                &format!("recorder.enabled = false\n{TRIGGER}above = 0.5"),
+                "a: action: a snapshot takes recorder.enabled",
+            ),
             ("[limits]\ntotal_bytes = \"1MiB\"", ": limits.total_bytes: give at least"),
             ("[limits]\ntenant_bytes = \"1KiB\"", "too small for a trace"),
             ("[limits]\ntraces_bytes = \"1MiB\"", ": limits.traces_bytes: give at least"),

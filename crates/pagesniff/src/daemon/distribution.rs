@@ -5,9 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use decode::OpenConnection;
 use record::{Record, TenantTimeline, Timestamp};
 use trace::{Counter, Ledger};
 
+use super::sampling::Sampling;
+use super::subscription::Subscriber;
 use crate::filter::{Filter, Verdict};
 use crate::recorder::Feed;
 
@@ -20,33 +23,97 @@ const LONGEST_AFTERMATH: Duration = Duration::from_secs(5);
 /// On a silent wire nothing older than this can still be in the kernel's buffer.
 const SILENT_AFTERMATH: Duration = Duration::from_millis(200);
 
+/// Where a way out leads to.
+pub(super) enum Way {
+    /// Trace files.
+    Files(Feed),
+    /// Somebody who reads them as they come.
+    Subscriber(Subscriber),
+}
+
+impl Way {
+    fn record(&mut self, record: &Record, now: Timestamp) {
+        match self {
+            Self::Files(feed) => feed.record(record, now),
+            Self::Subscriber(subscriber) => subscriber.record(record, now),
+        }
+    }
+
+    fn lose(&mut self, owner: Option<TenantTimeline>, reason: Counter) {
+        match self {
+            Self::Files(feed) => feed.lose(owner, reason),
+            // What its filters leave out is nothing to it.
+            Self::Subscriber(subscriber) if reason == Counter::SampledOut => subscriber.sampled_out(),
+            Self::Subscriber(_) => {}
+        }
+    }
+
+    fn idle(&mut self, now: Timestamp) {
+        match self {
+            Self::Files(feed) => feed.idle(now),
+            Self::Subscriber(subscriber) => subscriber.idle(now),
+        }
+    }
+
+    /// Hands over what waits. False where there is no room for it.
+    fn hand_over(&mut self) -> bool {
+        match self {
+            Self::Files(feed) => feed.hand_over(),
+            // Its records are its own; they say nothing of a rate.
+            Self::Subscriber(_) => true,
+        }
+    }
+
+    /// The way into files, where it leads there; a subscriber is given the rest, which needs no waiting.
+    pub(super) fn into_feed(self) -> Option<Feed> {
+        match self {
+            Self::Files(feed) => Some(feed),
+            Self::Subscriber(subscriber) => {
+                subscriber.finish();
+                None
+            }
+        }
+    }
+}
+
 /// One way for records out of the thread.
 pub(super) struct Outlet {
     filter: Filter,
-    pub(super) feed: Feed,
+    pub(super) way: Way,
+    /// One key in how many is wanted; fewer are kept while load is shed.
+    wanted_one_in: u64,
     /// What the capture had lost before.
     lost_before: Ledger,
 }
 
 impl Outlet {
     /// A way for what the filter keeps.
-    pub(super) fn new(filter: Filter, feed: Feed) -> Self {
-        Self { filter, feed, lost_before: Ledger::default() }
+    pub(super) fn new(filter: Filter, way: Way) -> Self {
+        let wanted_one_in = filter.sample_one_in();
+        Self { filter, way, wanted_one_in, lost_before: Ledger::default() }
     }
 
     /// Tells it what the capture has lost since its beginning.
     pub(super) fn capture_losses(&mut self, lost: &Ledger) {
-        self.feed.capture_losses(&lost.since(&self.lost_before));
+        if let Way::Files(feed) = &mut self.way {
+            feed.capture_losses(&lost.since(&self.lost_before));
+        }
+    }
+
+    /// Keeps so many times fewer keys than are wanted. False where what was kept before is not handed over yet.
+    pub(super) fn shed(&mut self, factor: u64) -> bool {
+        self.filter.set_sample(self.wanted_one_in.saturating_mul(factor));
+        self.way.hand_over()
     }
 
     fn take(&mut self, record: &Record, now: Timestamp) {
         let reason = match self.filter.verdict(record) {
-            Verdict::Keep => return self.feed.record(record, now),
+            Verdict::Keep => return self.way.record(record, now),
             Verdict::Filtered => Counter::Filtered,
             Verdict::SampledOut => Counter::SampledOut,
             Verdict::Unattributed => Counter::Unattributed,
         };
-        self.feed.lose(record.owner, reason);
+        self.way.lose(record.owner, reason);
     }
 }
 
@@ -99,6 +166,27 @@ impl Distribution {
         self.now
     }
 
+    /// Whether everything is wanted, as the flight recorder does.
+    pub(super) fn wants_everything(&self) -> bool {
+        self.ring.is_some()
+    }
+
+    /// Whether nobody wants records at present.
+    pub(super) fn wants_nothing(&self) -> bool {
+        self.ring.is_none() && self.traces.is_empty()
+    }
+
+    /// Whether connections that come may be wanted by nobody, while others are wanted.
+    pub(super) fn wants_some(&self) -> bool {
+        !self.wants_everything() && !self.wants_nothing()
+    }
+
+    /// Whether somebody may want records of a connection. Of one whose tenant is not known it is counted what there was.
+    pub(super) fn may_want(&self, open: &OpenConnection) -> bool {
+        let mut filters = self.traces.iter().map(|trace| &trace.outlet.filter);
+        self.ring.is_some() || filters.any(|filter| open.owner.is_none_or(|owner| filter.may_want(owner, open.client)))
+    }
+
     /// Begins a trace. What the capture has lost before is not its loss.
     pub(super) fn begin(&mut self, mut trace: ActiveTrace, lost: Ledger) {
         trace.outlet.lost_before = lost;
@@ -125,19 +213,31 @@ impl Distribution {
     /// No packet is at hand: what has waited long enough is handed over.
     pub(super) fn idle(&mut self) {
         let now = self.now;
-        self.outlets().for_each(|outlet| outlet.feed.idle(now));
+        self.outlets().for_each(|outlet| outlet.way.idle(now));
+    }
+
+    /// Keeps other keys from now on. False where what was kept before is not handed over yet.
+    pub(super) fn sample(&mut self, sampling: Sampling) -> bool {
+        if let Some(ring) = &mut self.ring {
+            ring.wanted_one_in = sampling.ring_one_in;
+        }
+        // Every one of them is told, whatever the one before says.
+        self.outlets().filter_map(|outlet| (!outlet.shed(sampling.factor)).then_some(())).count() == 0
     }
 
     /// Hands over what the flight recorder has not been given yet.
     pub(super) fn hand_over(&mut self) {
         if let Some(ring) = &mut self.ring {
-            ring.feed.hand_over();
+            ring.way.hand_over();
         }
     }
 
     /// How many requests the flight recorder had no room for.
     pub(super) fn queue_dropped(&self) -> u64 {
-        self.ring.as_ref().map_or(0, |ring| ring.feed.queue_dropped())
+        match &self.ring {
+            Some(Outlet { way: Way::Files(feed), .. }) => feed.queue_dropped(),
+            _ => 0,
+        }
     }
 
     /// How many requests each tenant's timeline has had.
@@ -147,7 +247,7 @@ impl Distribution {
 
     /// Ends everything: the flight recorder's way in, and the traces.
     pub(super) fn finish(self) -> (Option<Feed>, Vec<ActiveTrace>) {
-        (self.ring.map(|ring| ring.feed), self.traces)
+        (self.ring.and_then(|ring| ring.way.into_feed()), self.traces)
     }
 
     fn outlets(&mut self) -> impl Iterator<Item = &mut Outlet> {

@@ -25,10 +25,10 @@ pub(super) fn take(ring: &Path, parent: &Path, tenant: TenantId, since: Timestam
     if !kept.is_dir() {
         return Err(nothing());
     }
-    let (_, directory) = new_directory(parent).map_err(|error| format!("{}: {error}", parent.display()))?;
+    let (id, directory) = new_directory(parent).map_err(|error| format!("{}: {error}", parent.display()))?;
     let taken = copy(&kept, &directory.join(tenant.to_string()), since);
     let failed = match taken {
-        Ok(taken) if taken.requests > 0 => return Ok(Snapshot { directory, ..taken }),
+        Ok(taken) if taken.requests > 0 => return Ok(Snapshot { id, directory, ..taken }),
         Ok(_) => nothing(),
         Err(error) => error,
     };
@@ -39,7 +39,7 @@ pub(super) fn take(ring: &Path, parent: &Path, tenant: TenantId, since: Timestam
 
 /// The same into a directory of that tenant.
 fn copy(from: &Path, to: &Path, since: Timestamp) -> Result<Snapshot, String> {
-    let mut taken = Snapshot { directory: to.to_owned(), requests: 0, bytes: 0 };
+    let mut taken = Snapshot { id: String::new(), directory: to.to_owned(), requests: 0, bytes: 0 };
     for file in trace_files(&[from]).map_err(|error| error.to_string())? {
         let Some((timeline, name)) = file.parent().and_then(Path::file_name).zip(file.file_name()) else { continue };
         let directory = to.join(timeline);

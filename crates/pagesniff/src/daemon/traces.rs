@@ -4,13 +4,16 @@ use std::collections::VecDeque;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
-use record::Timestamp;
-use trace::Counter;
+use trace::{Change, Counter};
 
 use super::control::words::{TraceState, TraceStatus};
+use super::sampling::in_header;
+use super::story;
+pub(super) use crate::clock::wall_clock;
 use crate::recorder::{Recorded, RecorderThread};
 
 /// So many run at once: each takes a thread, some megabytes, and its share of every request.
@@ -18,6 +21,9 @@ const MOST_RUNNING: usize = 8;
 
 /// So many are listed. The files of older ones are there as long as there is room for them.
 const MOST_LISTED: usize = 256;
+
+/// What is said of a trace whose daemon was killed.
+const INTERRUPTED: &str = "it was interrupted: the daemon ended in the middle of it; what was written before is whole";
 
 /// So many may begin in one second.
 const MOST_IN_A_SECOND: u32 = 1000;
@@ -32,16 +38,41 @@ struct Running {
     thread: RecorderThread,
     /// Capturing threads that still give something to it.
     feeds: usize,
+    /// One key in how many is wanted; fewer are kept while load is shed.
+    wanted_one_in: u64,
 }
 
 /// All of them, oldest first.
 pub(super) struct Traces {
     entries: Mutex<VecDeque<Entry>>,
+    is_late: Arc<AtomicBool>,
 }
 
 impl Traces {
-    pub(super) fn new() -> Self {
-        Self { entries: Mutex::new(VecDeque::new()) }
+    /// Those that an earlier daemon has left in the directory of all. What ran when it ended was interrupted, and its
+    /// directory says so from now on.
+    /// Once `is_late` is set nothing more is written into traces that begin from now on.
+    pub(super) fn left_in(parent: &Path, is_late: &Arc<AtomicBool>) -> Self {
+        let mut directories: Vec<PathBuf> =
+            fs::read_dir(parent).map(|all| all.flatten().map(|entry| entry.path()).collect()).unwrap_or_default();
+        directories.sort_unstable();
+        let latest = directories.into_iter().rev().take(MOST_LISTED).rev();
+        let entries = latest.filter_map(|directory| {
+            let mut status = story::read(&directory)?;
+            if status.state == TraceState::Running {
+                status.state = TraceState::Interrupted;
+                status.bytes = bytes_below(&directory, MOST_DEPTH);
+                status.problem = Some(INTERRUPTED.to_owned());
+                story::write(&status);
+            }
+            Some(Entry { status, running: None })
+        });
+        Self { entries: Mutex::new(entries.collect()), is_late: Arc::clone(is_late) }
+    }
+
+    /// Set where there is no time left to write.
+    pub(super) fn is_late(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_late)
     }
 
     /// Whether another one may begin.
@@ -58,14 +89,15 @@ impl Traces {
     }
 
     /// Takes one in that so many capturing threads give to.
-    pub(super) fn begin(&self, status: TraceStatus, thread: RecorderThread, feeds: usize) {
+    pub(super) fn begin(&self, status: TraceStatus, thread: RecorderThread, (feeds, wanted_one_in): (usize, u64)) {
+        story::write(&status);
         let mut entries = self.entries();
         if entries.len() >= MOST_LISTED
             && let Some(oldest) = entries.iter().position(|entry| entry.running.is_none())
         {
             entries.remove(oldest);
         }
-        entries.push_back(Entry { status, running: Some(Running { thread, feeds }) });
+        entries.push_back(Entry { status, running: Some(Running { thread, feeds, wanted_one_in }) });
     }
 
     /// A capturing thread has given its last to it. Behind the last of them, waits until all is written.
@@ -85,7 +117,24 @@ impl Traces {
         let recorded = thread.finish();
         if let Some(entry) = self.entries().iter_mut().find(|entry| entry.status.id == id) {
             conclude(&mut entry.status, recorded);
+            story::write(&entry.status);
         }
+    }
+
+    /// Those that run say from now on that they keep so many times fewer keys than are wanted. False where one of them cannot.
+    pub(super) fn say_sample(&self, factor: u64) -> bool {
+        let mut all_can = true;
+        for Entry { status, running } in self.entries().iter_mut() {
+            let Some(Running { thread, wanted_one_in, .. }) = running else { continue };
+            let one_in = wanted_one_in.saturating_mul(factor);
+            let change = Change { sample_one_in: Some(in_header(one_in)), ..Change::default() };
+            if thread.change(change) {
+                status.sample_one_in = status.sample_one_in.max(one_in);
+            } else {
+                all_can = false;
+            }
+        }
+        all_can
     }
 
     /// One of them failed for this reason; it ends when its last feed does.
@@ -94,8 +143,31 @@ impl Traces {
             entry.status.problem = Some(problem.to_owned());
             if entry.running.is_none() {
                 entry.status.state = TraceState::Failed;
+                story::write(&entry.status);
             }
         }
+    }
+
+    /// Deletes one that has ended, with its files.
+    ///
+    /// # Errors
+    ///
+    /// There is none of that name, it still runs, or its files cannot be deleted.
+    pub(super) fn remove(&self, id: &str) -> Result<(), String> {
+        let mut entries = self.entries();
+        let index = entries.iter().position(|entry| entry.status.id == id).ok_or("there is no such trace")?;
+        let Some(entry) = entries.get(index) else { return Ok(()) };
+        if entry.status.state == TraceState::Running {
+            return Err("it still runs".to_owned());
+        }
+        match fs::remove_dir_all(&entry.status.directory) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(format!("{}: {error}", entry.status.directory.display()));
+            }
+            _ => {}
+        }
+        entries.remove(index);
+        Ok(())
     }
 
     /// One of them.
@@ -187,12 +259,6 @@ fn bytes_below(directory: &Path, depth: usize) -> u64 {
         };
         sum.saturating_add(bytes)
     })
-}
-
-/// What time it is.
-pub(super) fn wall_clock() -> Timestamp {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    Timestamp(u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

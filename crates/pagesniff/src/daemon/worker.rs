@@ -1,8 +1,7 @@
 //! A capturing thread: packets in, records out, and between them what the daemon asks for.
 //!
 //! Connections are kept all the time, with whose they are from their handshake, so that a trace that begins in the middle
-//! knows it. While nobody wants records, a kernel filter may keep the packets of open connections away: what comes after is a
-//! hole, behind which the decoder finds its place again, as after any loss.
+//! knows it. What nobody wants the kernel keeps away (see [`super::watch`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,8 +13,10 @@ use record::{TenantTimeline, Timestamp};
 use super::control::words::WorkerStatus;
 use super::distribution::{ActiveTrace, Distribution};
 use super::ending::Ended;
-use crate::capture::live::Live;
-use crate::capture::{After, CaptureError, Source};
+use super::interface::Interface;
+use super::sampling::Sampling;
+use super::watch::Watch;
+use crate::capture::After;
 use crate::facts::losses;
 
 /// The traces are told what the capture has lost when so much packet time has passed.
@@ -30,6 +31,8 @@ pub(super) enum Command {
     End(String, SyncSender<()>),
     /// To give the flight recorder all that it has.
     HandOver(SyncSender<()>),
+    /// To keep other keys. Answers whether all that was kept before is on its way.
+    Sample(Sampling, SyncSender<bool>),
     /// How it is.
     Status(SyncSender<WorkerStatus>),
     /// Its connections.
@@ -40,9 +43,9 @@ pub(super) enum Command {
 
 /// A capturing thread's state.
 pub(super) struct Worker {
-    pub(super) interface: String,
-    pub(super) source: Live,
+    pub(super) interface: Interface,
     pub(super) decoder: Decoder,
+    pub(super) watch: Watch,
     pub(super) sink: Distribution,
     pub(super) commands: Receiver<Command>,
     /// Where the ways in of traces that have ended go to, and the flight recorder's at the end.
@@ -52,35 +55,40 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Captures until the source ends, and says how that was: an error where the source cannot be read any further. What was
-    /// read before has been handed over in any case.
-    pub(super) fn run(mut self) -> (WorkerStatus, Result<(), CaptureError>) {
+    /// Captures until it is told to end, and says how that was.
+    pub(super) fn run(mut self) -> WorkerStatus {
         let mut told_at = Timestamp(0);
-        let outcome = loop {
-            let Self { source, decoder, sink, .. } = &mut self;
-            let after = source.burst(|packet| {
+        self.adjust();
+        loop {
+            let Self { interface, decoder, sink, .. } = &mut self;
+            let after = interface.burst(|packet| {
                 sink.at(packet.time);
                 decoder.packet(packet, sink);
             });
             let is_idle = match after {
-                Ok(After::Packets) => false,
-                Ok(After::Idle { now }) => {
+                After::Packets => false,
+                After::Idle { now } => {
                     sink.at(now);
                     decoder.idle(now, sink);
                     sink.idle();
                     true
                 }
-                Ok(After::End) => break Ok(()),
-                Err(error) => break Err(error),
+                After::End => break,
             };
             let now = sink.now();
             // A clock that was set back tells at once.
             if now.since(told_at).is_none_or(|passed_ns| passed_ns >= TELLING_INTERVAL_NS) {
                 told_at = now;
                 self.tell_losses();
+                if self.sink.wants_some() {
+                    self.adjust();
+                }
+            }
+            if self.watch.is_outdated(&self.interface) {
+                self.adjust();
             }
             self.look(is_idle);
-        };
+        }
         self.decoder.finish(&mut self.sink);
         self.tell_losses();
         let status = self.status();
@@ -89,29 +97,38 @@ impl Worker {
         if let Some(feed) = ring {
             let _ = self.ended.send(Ended::Ring(feed));
         }
-        (status, outcome)
+        status
+    }
+
+    /// Lets through what is wanted now.
+    fn adjust(&mut self) {
+        self.watch.adjust(&self.interface, &mut self.decoder, &self.sink);
     }
 
     fn tell_losses(&mut self) {
-        let lost = losses(self.decoder.stats(), &self.source.statistics());
+        let lost = losses(self.decoder.stats(), &self.interface.statistics());
         self.sink.capture_losses(&lost);
     }
 
     /// Does what is asked for, and ends traces whose time is over.
     fn look(&mut self, is_idle: bool) {
         self.looks.fetch_add(1, Ordering::Relaxed);
-        for trace in self.sink.over(is_idle) {
-            self.end(trace);
+        let over = self.sink.over(is_idle);
+        if !over.is_empty() {
+            over.into_iter().for_each(|trace| self.end(trace));
+            self.adjust();
         }
         while let Ok(command) = self.commands.try_recv() {
             match command {
                 Command::Begin(trace, done) => {
-                    self.sink.begin(*trace, losses(self.decoder.stats(), &self.source.statistics()));
+                    self.sink.begin(*trace, losses(self.decoder.stats(), &self.interface.statistics()));
+                    self.adjust();
                     let _ = done.try_send(());
                 }
                 Command::End(id, done) => {
                     if let Some(trace) = self.sink.end(&id) {
                         self.end(trace);
+                        self.adjust();
                     }
                     let _ = done.try_send(());
                 }
@@ -119,6 +136,7 @@ impl Worker {
                     self.sink.hand_over();
                     let _ = done.try_send(());
                 }
+                Command::Sample(sampling, reply) => drop(reply.try_send(self.sink.sample(sampling))),
                 Command::Status(reply) => drop(reply.try_send(self.status())),
                 Command::Connections(reply) => drop(reply.try_send(self.decoder.connections().collect())),
                 Command::Tenants(reply) => drop(reply.try_send(self.sink.tenants())),
@@ -128,15 +146,16 @@ impl Worker {
 
     /// Gives a trace's way in back, with what the capture has lost until now.
     fn end(&mut self, mut trace: ActiveTrace) {
-        let lost = losses(self.decoder.stats(), &self.source.statistics());
+        let lost = losses(self.decoder.stats(), &self.interface.statistics());
         trace.outlet.capture_losses(&lost);
         hand_back(&self.ended, trace);
     }
 
     fn status(&self) -> WorkerStatus {
-        let (decoded, source) = (self.decoder.stats(), self.source.statistics());
+        let (decoded, source) = (self.decoder.stats(), self.interface.statistics());
         WorkerStatus {
-            interface: self.interface.clone(),
+            interface: self.interface.name().to_owned(),
+            passing: self.watch.in_words(),
             packets: decoded.packets,
             wire_bytes: decoded.wire_bytes,
             requests: self.sink.requests,
@@ -149,11 +168,15 @@ impl Worker {
             lost_responses: decoded.lost_responses,
             evicted_connections: decoded.evicted_connections,
             queue_dropped: self.sink.queue_dropped(),
+            interruptions: self.interface.interruptions(),
+            problem: self.interface.problem(),
         }
     }
 }
 
 /// The rest of a trace may have to wait for room in its queue, which a capturing thread does not do.
 fn hand_back(ended: &Sender<Ended>, trace: ActiveTrace) {
-    let _ = ended.send(Ended::Trace(trace.id, trace.outlet.feed));
+    if let Some(feed) = trace.outlet.way.into_feed() {
+        let _ = ended.send(Ended::Trace(trace.id, feed));
+    }
 }

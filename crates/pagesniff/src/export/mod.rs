@@ -24,7 +24,7 @@ use crate::filter::{Filter, Verdict};
 use crate::flags::{RawExport, RawExportFormat};
 use crate::page_trace_out::PageTraceOut;
 use crate::records::{Pace, RecordWriter};
-use crate::report::{UNPROVEN_LATENCIES, forget_times};
+use crate::report::{EMPTY_FILE, UNPROVEN_LATENCIES, forget_times};
 use crate::run::{Ended, output_outcome};
 use crate::terminal::say;
 
@@ -172,7 +172,7 @@ fn each_in_order(
         }
     }
     if !raw.quiet {
-        let damaged = records.files().iter().filter(|file| file.damaged_bytes > 0);
+        let damaged = records.files().iter().filter(|file| file.damaged_bytes > 0 || file.is_empty);
         damaged.for_each(|file| say_damage(&file.path, file.damaged_bytes, &file.damage));
     }
     Ok(())
@@ -243,7 +243,11 @@ fn write_all(
 }
 
 /// Says which bytes of a file belong to no whole block.
+/// No bytes are damaged where the file has none.
 fn say_damage(path: &Path, bytes: u64, damage: &[Damage]) {
+    if bytes == 0 {
+        return say(format_args!("Note: {}: {EMPTY_FILE}.", path.display()));
+    }
     let offset = damage.first().map_or(0, |first| first.offset);
     say(format_args!(
         "Note: {}: {bytes} bytes belong to no whole block, the first of them at offset {offset}; all whole blocks were used.",

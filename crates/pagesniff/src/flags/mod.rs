@@ -25,6 +25,6 @@ pub use raw_export::{RawExport, RawExportFormat};
 pub use raw_filter::{RawFilter, RawOwnerFilter};
 pub use raw_live::RawLive;
 pub use raw_trace::{RawOnFull, RawTrace};
-pub use settings::{Input, Settings, SummaryTarget};
+pub use settings::{DEFAULT_DAEMON_STATE, DaemonState, Input, Settings, SummaryTarget};
 pub use values::{ClientMatch, MaxLoss, SampleRate};
 pub(crate) use values::{buffer, duration, memory, size};

@@ -81,6 +81,9 @@ pub enum RawCommand {
     Plan(RawPlan),
     /// Say what can be seen here or in a capture, what is in the way, and what to do about it.
     Doctor(RawDoctor),
+    /// Show who asks for what now, and how it is answered: rates, re-fetches, latencies, losses.
+    #[cfg(all(feature = "top", target_os = "linux"))]
+    Top(Box<crate::top::RawTop>),
     /// Keep the latest requests of every tenant, always: the daemon.
     #[cfg(all(feature = "live", target_os = "linux"))]
     Serve(crate::daemon::RawServe),
@@ -93,6 +96,9 @@ pub enum RawCommand {
     /// Keep a tenant's latest requests, out of the daemon's flight recorder.
     #[cfg(all(feature = "live", target_os = "linux"))]
     Snapshot(crate::daemon::RawSnapshot),
+    /// Fetch traces and reports from a daemon, by its HTTP API: without access to its machine.
+    #[cfg(all(feature = "client", target_os = "linux"))]
+    Fetch(Box<crate::client::RawFetch>),
     /// Print the man page or shell completions, for packagers.
     #[command(hide = true)]
     Generate {

@@ -11,7 +11,7 @@ use super::values::network;
 use crate::attribution::{Attributor, Hint, Hints};
 
 /// The options of attribution.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct RawAttribution {
     /// Connections of this client that were open before the capture belong to that tenant and timeline; repeatable
     ///
@@ -39,7 +39,7 @@ impl RawAttribution {
     /// # Errors
     ///
     /// Hints that contradict each other, or a file that cannot be read as hints.
-    pub(super) fn attributor(self) -> Result<Attributor, clap::Error> {
+    pub(crate) fn attributor(self) -> Result<Attributor, clap::Error> {
         let mut hints = Hints::default();
         let wrong = |option, error| RawArgs::command().error(ErrorKind::ValueValidation, format!("{option}: {error}"));
         self.hint.into_iter().try_for_each(|hint| hints.add(hint)).map_err(|error| wrong("--hint", error))?;

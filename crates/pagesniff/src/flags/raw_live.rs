@@ -1,5 +1,6 @@
 //! What was typed about a live capture.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bytesize::ByteSize;
@@ -9,7 +10,7 @@ use super::values::{buffer, duration};
 use crate::capture::live::{DEFAULT_BUFFER, DEFAULT_SNAPLEN_BYTES, LEAST_SNAPLEN_BYTES, LiveOptions, StampedBy};
 
 /// The options of a run that captures from an interface.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct RawLive {
     /// Capture from this interface, or from all of them: any
     ///
@@ -80,11 +81,18 @@ pub struct RawLive {
     /// directories of others.
     #[arg(long, value_name = "NAME", requires = "iface", conflicts_with = "read", help_heading = "Live capture")]
     pub user: Option<String>,
+
+    /// Where a running `pagesniff serve` keeps its table of connections, or none: it tells whose the connections are that were
+    /// open before [default: /var/lib/pagesniff/connections.table, where it can be read]
+    ///
+    /// It is connections.table in the data_directory of the daemon's configuration.
+    #[arg(long, value_name = "PATH|none", requires = "iface", conflicts_with = "read", help_heading = "Live capture")]
+    pub daemon_state: Option<PathBuf>,
 }
 
 impl RawLive {
     /// The live capture that was typed, if one was.
-    pub(super) fn options(self, ports: &[u16]) -> Option<LiveOptions> {
+    pub(crate) fn options(self, ports: &[u16]) -> Option<LiveOptions> {
         Some(LiveOptions {
             iface: self.iface?,
             netns: self.netns,

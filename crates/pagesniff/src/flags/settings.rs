@@ -32,6 +32,31 @@ pub enum Input {
     Live(LiveOptions),
 }
 
+/// Where a daemon's table of connections is, in its own default configuration.
+pub const DEFAULT_DAEMON_STATE: &str = "/var/lib/pagesniff/connections.table";
+
+/// Where a daemon tells whose connections are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DaemonState {
+    /// Nowhere.
+    None,
+    /// At [`DEFAULT_DAEMON_STATE`], where there is one.
+    Default,
+    /// There.
+    At(PathBuf),
+}
+
+impl DaemonState {
+    /// What was typed, or the default.
+    pub(crate) fn typed(typed: Option<PathBuf>) -> Self {
+        match typed {
+            None => Self::Default,
+            Some(path) if path.as_os_str() == "none" => Self::None,
+            Some(path) => Self::At(path),
+        }
+    }
+}
+
 /// A run that reads packets, checked and complete.
 #[derive(Debug)]
 pub struct Settings {
@@ -55,6 +80,8 @@ pub struct Settings {
     pub max_loss: Option<MaxLoss>,
     /// Who the program becomes once the interface is open; `None` stays who it is.
     pub user: Option<String>,
+    /// Where a daemon tells whose the connections are that were open before.
+    pub daemon_state: DaemonState,
     /// Whether standard error is for errors only.
     pub quiet: bool,
 }
@@ -87,6 +114,7 @@ impl Settings {
         // Only a machine of 32 bits has less address space than was asked for.
         let memory_limit_bytes = usize::try_from(raw.memory.as_u64()).unwrap_or(usize::MAX);
         let user = raw.live.user.clone();
+        let daemon_state = DaemonState::typed(raw.live.daemon_state.clone());
         let input = raw.live.options(&ports).map_or(Input::Files(raw.read), Input::Live);
         let trace = writer_config(raw.trace, &input, taken)?;
         let decode = decode::Config { ports, page_hash: raw.page_hash, memory_limit_bytes };
@@ -101,6 +129,7 @@ impl Settings {
             finds_out: raw.findings || (!raw.quiet && raw.format.is_none()),
             max_loss: raw.max_loss,
             user,
+            daemon_state,
             quiet: raw.quiet,
         })
     }

@@ -122,6 +122,8 @@ const SOCKETS: &[c_long] = &[
     libc::SYS_shutdown,
     libc::SYS_sendto,
     libc::SYS_sendmsg,
+    // The C library's, to find a host by its name.
+    libc::SYS_sendmmsg,
     libc::SYS_recvfrom,
     libc::SYS_recvmsg,
     libc::SYS_getsockname,

@@ -14,17 +14,20 @@
 //! - Live, the traces go by the wall clock; in a replay by the packets' time alone.
 
 mod batch;
+mod condition;
 mod feed;
 mod writing;
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
-use trace::TraceWriter;
+use trace::{Change, TraceWriter};
 
+use condition::Condition;
 pub use feed::Feed;
 use writing::Handed;
 pub use writing::Recorded;
@@ -43,6 +46,9 @@ const MOST_REPLAY_BATCHES: usize = 8;
 /// rare enough to cost nothing.
 const HAND_OVER_AFTER_NS: u64 = 100_000_000;
 
+/// Room in a queue comes with every batch that is written, some hundreds a second, or not soon.
+const PATIENCE: Duration = Duration::from_millis(100);
+
 /// Whose time the traces go by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clock {
@@ -50,6 +56,28 @@ pub enum Clock {
     Wall,
     /// The packets'; capture waits for room in the queue.
     Packets,
+}
+
+/// What becomes of a recorder whose disk takes nothing more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnFault {
+    /// It is over: a trace that ends is better than one with pieces missing.
+    End,
+    /// It goes on after this pause. What came meanwhile is missing, and counted as `write_failed`.
+    TryAgainAfter(Duration),
+}
+
+/// How a recorder's writing has gone so far.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Faulted {
+    /// How often its disk has begun to take nothing.
+    pub times: u64,
+    /// Requests that could not be written.
+    pub write_failed: u64,
+    /// The last error, where there was one.
+    pub error: Option<String>,
+    /// Which limit left requests out, where one did.
+    pub limit: Option<String>,
 }
 
 /// A recorder with the single feed of a one-off capture.
@@ -67,7 +95,7 @@ impl Recorder {
     ///
     /// The system has no thread to give.
     pub fn start(writer: TraceWriter, clock: Clock) -> io::Result<Self> {
-        let thread = RecorderThread::start(writer, clock)?;
+        let thread = RecorderThread::start(writer, clock, OnFault::End)?;
         let most = match clock {
             Clock::Wall => MOST_BATCHES,
             Clock::Packets => MOST_REPLAY_BATCHES,
@@ -88,7 +116,7 @@ pub struct RecorderThread {
     clock: Clock,
     handed: SyncSender<Handed>,
     feeds: AtomicUsize,
-    failed: Arc<AtomicBool>,
+    condition: Arc<Condition>,
     thread: JoinHandle<Recorded>,
 }
 
@@ -98,13 +126,13 @@ impl RecorderThread {
     /// # Errors
     ///
     /// The system has no thread to give.
-    pub fn start(writer: TraceWriter, clock: Clock) -> io::Result<Self> {
+    pub fn start(writer: TraceWriter, clock: Clock, on_fault: OnFault) -> io::Result<Self> {
         let (handed, to_write) = sync_channel(MOST_BATCHES);
-        let failed = Arc::new(AtomicBool::new(false));
-        let queues = writing::Queues { to_write, failed: Arc::clone(&failed) };
-        let thread =
-            std::thread::Builder::new().name("recorder".into()).spawn(move || writing::run(writer, clock, queues))?;
-        Ok(Self { clock, handed, feeds: AtomicUsize::new(0), failed, thread })
+        let condition = Arc::new(Condition::default());
+        let queues = writing::Queues { to_write, condition: Arc::clone(&condition) };
+        let write = move || writing::run(writer, (clock, on_fault), queues);
+        let thread = std::thread::Builder::new().name("recorder".into()).spawn(write)?;
+        Ok(Self { clock, handed, feeds: AtomicUsize::new(0), condition, thread })
     }
 
     /// Another way in, for one thread, with `most_batches` at most.
@@ -119,10 +147,29 @@ impl RecorderThread {
         self.handed.send(Handed::Flush(done)).is_ok() && is_done.recv().is_ok()
     }
 
-    /// Whether a trace could not be written, and there is no sense in going on.
+    /// Lets it go on under other circumstances, behind what was handed over so far. False where its queue has no room for that
+    /// in the next tenth of a second: its disk is slow, and nothing changes.
+    pub fn change(&self, change: Change) -> bool {
+        let asked = Instant::now();
+        loop {
+            match self.handed.try_send(Handed::Change(change)) {
+                Err(TrySendError::Full(_)) if asked.elapsed() < PATIENCE => std::thread::sleep(PATIENCE / 10),
+                Err(TrySendError::Full(_)) => return false,
+                // A thread that is gone writes nothing that could be wrong.
+                Ok(()) | Err(TrySendError::Disconnected(_)) => return true,
+            }
+        }
+    }
+
+    /// Whether the disk takes nothing: for good, or until it is tried again.
     #[inline]
     pub fn has_failed(&self) -> bool {
-        self.failed.load(Ordering::Relaxed)
+        self.condition.has_failed()
+    }
+
+    /// How the writing has gone so far.
+    pub fn faulted(&self) -> Faulted {
+        self.condition.faulted()
     }
 
     /// Waits until all feeds are finished and all is written, and tells what it came to.

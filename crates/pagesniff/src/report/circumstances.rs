@@ -8,6 +8,7 @@ use record::{TenantId, TenantShardId, TenantTimeline, Timestamp};
 use trace::{Counter, TraceError, TraceReader};
 
 use super::loss_times::LossScan;
+use crate::filter::keys_of_both;
 
 /// Who wrote a trace, and whose it is.
 type Series = (String, Option<TenantTimeline>);
@@ -19,7 +20,9 @@ pub(super) struct TraceFacts {
     pub(super) files: u64,
     pub(super) records: u64,
     pub(super) damaged_bytes: u64,
-    /// One key in how many was captured; 0 before the first file.
+    /// Files without a byte.
+    pub(super) empty_files: u64,
+    /// One key in how many is in all of them; 0 before the first file.
     pub(super) sampled_one_in: u64,
     filters: Vec<String>,
     /// Tenants of whose requests a capture kept those of some shards.
@@ -35,6 +38,10 @@ struct SeriesFacts {
 /// What readers of traces say whose latencies are left out.
 pub(crate) const UNPROVEN_LATENCIES: &str = "the capture's two directions were stamped by clocks that disagree: all latencies are \
                                              left out, also those that records have from before it was noticed";
+
+/// What readers of traces say of a file without a byte.
+pub(crate) const EMPTY_FILE: &str = "nothing is in it, as who wrote it had not begun, or it or the machine came to an end before \
+                                     anything was on the disk";
 
 /// Filters that are named one by one.
 const MOST_FILTERS: usize = 4;
@@ -63,8 +70,9 @@ impl TraceFacts {
         }
         self.files = self.files.saturating_add(1);
         self.damaged_bytes = self.damaged_bytes.saturating_add(reader.damaged_bytes());
+        self.empty_files = self.empty_files.saturating_add(u64::from(reader.is_empty()));
         let circumstances = header.map(|header| header.circumstances).unwrap_or_default();
-        self.sampled_one_in = self.sampled_one_in.max(u64::from(circumstances.sample_one_in));
+        self.sampled_one_in = keys_of_both(self.sampled_one_in.max(1), u64::from(circumstances.sample_one_in).max(1));
         let filter = circumstances.filter;
         self.selected.extend(selected_by_shard(&filter));
         if !filter.is_empty() && !self.filters.contains(&filter) && self.filters.len() < MOST_FILTERS {
@@ -117,6 +125,11 @@ impl TraceFacts {
     pub(super) fn notes(&self) -> Vec<String> {
         let note = |filter: &String| format!("the traces hold only what the capture's filter kept: {filter}");
         let mut notes: Vec<String> = self.filters.iter().map(note).collect();
+        match self.empty_files {
+            0 => {}
+            1 => notes.push(format!("of one file: {EMPTY_FILE}")),
+            files => notes.push(format!("of {files} files: {EMPTY_FILE}")),
+        }
         if self.clocks_disagree() {
             notes.push(UNPROVEN_LATENCIES.to_owned());
         }

@@ -14,7 +14,7 @@ use super::circumstances::{TraceFacts, each_span};
 use super::progress::ReportProgress;
 use crate::export::LaterOwners;
 use crate::filter::{Filter, Verdict};
-use crate::flags::{RawFilter, RawOwnerFilter};
+use crate::flags::{RawFilter, RawOwnerFilter, SampleRate};
 
 /// A page trace is sorted in memory: the pageserver sends at most what `size_limit_bytes` allows, a few MiB. Of so much,
 /// twenty million events take another 1.2 GiB.
@@ -110,6 +110,20 @@ impl Input {
     }
 }
 
+/// What a daemon has left beside its traces, where they did not come to their end.
+#[cfg(all(feature = "live", target_os = "linux"))]
+fn stories(files: &[PathBuf]) -> Vec<String> {
+    // ID/TENANT/TIMELINE/FILE
+    let directories = files.iter().filter_map(|file| file.ancestors().nth(3));
+    let directories: std::collections::BTreeSet<&Path> = directories.collect();
+    directories.into_iter().filter_map(crate::daemon::unfinished).collect()
+}
+
+#[cfg(not(all(feature = "live", target_os = "linux")))]
+fn stories(_files: &[PathBuf]) -> Vec<String> {
+    Vec::new()
+}
+
 fn feed_traces(
     (files, facts): (&[PathBuf], TraceFacts),
     raw_filter: &RawOwnerFilter,
@@ -122,19 +136,22 @@ fn feed_traces(
         files: facts.files,
         damaged_bytes: facts.damaged_bytes,
         sampled_one_in: facts.sampled_one_in.max(1),
-        is_whole: true,
+        is_whole: facts.empty_files == 0,
         notes: facts.notes(),
         ..InputFacts::default()
     };
     facts.selected().for_each(|tenant| diagnosis.shards_selected(tenant));
+    input.notes.extend(stories(files));
     raw_filter.shard_claims().for_each(|claim| diagnosis.claim_shard(claim));
     let clocks_disagree = facts.clocks_disagree();
     let losses = facts.into_loss_times();
     each_span(&losses).for_each(|(from, until)| diagnosis.lost(from, until));
     let owners = LaterOwners::read(files)?;
-    let wanted = RawFilter { owner: raw_filter.clone(), ..RawFilter::default() };
+    // Where some files have fewer keys than others, the figures rest on those that all of them have.
+    let sample = Some(SampleRate { one_in: input.sampled_one_in }).filter(|rate| rate.one_in > 1);
+    let wanted = RawFilter { owner: raw_filter.clone(), sample, ..RawFilter::default() };
     let filter = Filter::from_raw(&wanted, !raw_filter.names_owner());
-    let mut left_out = 0u64;
+    let (mut left_out, mut sampled_out) = (0u64, 0u64);
     let mut take = |record: &mut Record, diagnosis: &mut Diagnosis| {
         owners.join(record);
         if clocks_disagree {
@@ -143,8 +160,9 @@ fn feed_traces(
         progress.step();
         match filter.verdict(record) {
             Verdict::Keep => diagnosis.observe(record),
-            Verdict::Filtered | Verdict::SampledOut | Verdict::Unattributed => {
-                left_out = left_out.saturating_add(1);
+            verdict => {
+                let count = if verdict == Verdict::SampledOut { &mut sampled_out } else { &mut left_out };
+                *count = count.saturating_add(1);
                 if filter.wants_tenant_of(record) {
                     diagnosis.observe_left_out(record);
                 }
@@ -157,6 +175,14 @@ fn feed_traces(
             records.iter_mut().for_each(|record| take(record, diagnosis));
         }
     })?;
+    if sampled_out > 0 {
+        input.notes.push(format!(
+            "fewer keys were kept at times, one in {} at the fewest: the figures rest on those that were kept all the time, and \
+             leave out {} records of others",
+            count_text(input.sampled_one_in),
+            count_text(sampled_out)
+        ));
+    }
     if left_out > 0 {
         input.notes.push(format!("{} records are left out by the report's filters", count_text(left_out)));
     }

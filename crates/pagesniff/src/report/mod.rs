@@ -8,6 +8,8 @@ mod output;
 mod progress;
 
 use std::io;
+#[cfg(feature = "api")]
+use std::path::Path;
 use std::path::PathBuf;
 
 use analysis::diagnosis::{Comparison, Diagnosis, Limits, Report};
@@ -15,7 +17,7 @@ use analysis::pictures::Pictures;
 use analysis::render::{comparison_json, comparison_text, diagnosis_html, diagnosis_json, diagnosis_text};
 use anyhow::anyhow;
 
-pub(crate) use circumstances::UNPROVEN_LATENCIES;
+pub(crate) use circumstances::{EMPTY_FILE, UNPROVEN_LATENCIES};
 pub use flags::{RawCacheSizing, RawCompare, RawReport, RawReportOutput};
 use input::Input;
 pub(crate) use input::forget_times;
@@ -56,6 +58,22 @@ pub fn compare(raw: &RawCompare) -> anyhow::Result<Ended> {
     };
     let comparison = Comparison::new(of(&raw.before)?, of(&raw.after)?);
     output.write(|| comparison_text(&comparison, columns_of(io::stdout())), || Ok(comparison_json(&comparison)?))
+}
+
+/// The diagnosis of traces as a page.
+#[cfg(feature = "api")]
+pub(crate) fn page_of(directory: &Path) -> anyhow::Result<String> {
+    let wanted = Wanted { cache: &RawCacheSizing::default(), charts: true, quiet: true };
+    let (report, pictures) = diagnose(&[directory.to_owned()], &RawOwnerFilter::default(), &wanted)?;
+    pictures.map(|pictures| diagnosis_html(&report, &pictures)).ok_or_else(|| anyhow!("there are no pictures"))
+}
+
+/// The diagnosis of traces as JSON.
+#[cfg(feature = "api")]
+pub(crate) fn json_of(directory: &Path) -> anyhow::Result<String> {
+    let wanted = Wanted { cache: &RawCacheSizing::default(), charts: false, quiet: true };
+    let (report, _) = diagnose(&[directory.to_owned()], &RawOwnerFilter::default(), &wanted)?;
+    Ok(diagnosis_json(&report)?)
 }
 
 /// What a diagnosis is to hold beside the report's figures, and whether its progress is told.

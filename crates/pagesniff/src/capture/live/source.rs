@@ -1,11 +1,11 @@
 //! The packets of an interface, as a [`Source`].
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use analysis::render::{bytes_text, count_text};
 use decode::LinkType;
@@ -19,6 +19,7 @@ use super::error::LiveError;
 use super::open::{Opened, open, reason};
 use super::options::{LiveOptions, StampedBy};
 use crate::capture::{After, CaptureError, Progress, Source, SourceStats};
+use crate::clock::wall_clock;
 
 /// How long the kernel keeps a block of its ring that is not full. A longer time makes no packet cheaper where there are
 /// many; a shorter one wastes ring where there are few: 32 MiB are 128 blocks, and last for 6 s even at a packet a block.
@@ -114,6 +115,11 @@ impl Live {
             drops: Drops::default(),
             drops_due: now,
         }
+    }
+
+    /// What its packets begin with.
+    pub fn link(&self) -> LinkType {
+        self.link
     }
 
     /// Looks at the clock, at signals and at the drop counters.
@@ -226,6 +232,13 @@ impl Live {
     }
 }
 
+/// The packet socket, whose filter can be changed while it captures.
+impl AsFd for Live {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.capture.as_fd()
+    }
+}
+
 impl Source for Live {
     fn burst(&mut self, take: impl FnMut(&decode::Packet<'_>)) -> Result<After, CaptureError> {
         if self.packets_to_look == 0 || self.empty_since.is_some() {
@@ -319,9 +332,4 @@ fn stamp(header: &pcap::PacketHeader) -> Timestamp {
     let seconds = u64::try_from(header.ts.tv_sec).unwrap_or(0);
     let fraction = u64::try_from(header.ts.tv_usec).unwrap_or(0);
     Timestamp(seconds.saturating_mul(1_000_000_000)).plus(fraction.saturating_mul(NS_PER_FRACTION))
-}
-
-fn wall_clock() -> Timestamp {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp(u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX))
 }

@@ -146,7 +146,7 @@ pub fn take_trace(raw: &RawTakeTrace) -> anyhow::Result<Ended> {
         trace = traces.into_iter().find(|other| other.id == trace.id).ok_or_else(gone)?;
     }
     let problem = trace.problem.as_ref().map_or(String::new(), |problem| format!("; {problem}"));
-    if trace.state == TraceState::Failed {
+    if matches!(trace.state, TraceState::Failed | TraceState::Interrupted) {
         return Err(anyhow!("trace {}{problem}", trace.id));
     }
     let directory = brought(&trace.directory, raw.out.as_deref())?;

@@ -6,14 +6,18 @@
 //! {"command":"snapshot","tenant":"3aab…","last_ms":600000}                 → {"error":"nothing of tenant …"}
 //! ```
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::daemon::triggers::{Action, Figure};
 use crate::flags::{RawFilter, RawOwnerFilter, SampleRate};
+
+/// A trace that is wanted for longer is the flight recorder's business.
+const LONGEST_TRACE: Duration = Duration::from_secs(24 * 3_600);
 
 /// What is asked of the daemon.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,6 +109,24 @@ impl Wanted {
         }
     }
 
+    /// Every request of a tenant, for so long.
+    pub fn of_tenant(tenant: String, duration: Duration) -> Self {
+        Self { tenant: vec![tenant], ..Self::new(&RawFilter::default(), duration, None) }
+    }
+
+    /// How long.
+    ///
+    /// # Errors
+    ///
+    /// For no time, or for too long.
+    pub fn duration(&self) -> Result<Duration, String> {
+        let duration = Duration::from_millis(self.duration_ms);
+        if duration.is_zero() || duration > LONGEST_TRACE {
+            return Err("duration_ms: give 1 to 86400000, a day".to_owned());
+        }
+        Ok(duration)
+    }
+
     /// The filters.
     ///
     /// # Errors
@@ -139,7 +161,7 @@ fn parsed<T: FromStr<Err: Display>>(name: &str, texts: &[String]) -> Result<Vec<
 }
 
 /// How the daemon is.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// Its instance name.
     pub instance: String,
@@ -159,6 +181,144 @@ pub struct Status {
     pub recorder: Option<RecorderStatus>,
     /// The traces that were asked for.
     pub traces: Vec<TraceStatus>,
+    /// The table of connections on the disk.
+    #[serde(default)]
+    pub checkpoint: CheckpointStatus,
+    /// What became of SIGHUP.
+    #[serde(default)]
+    pub reload: ReloadStatus,
+    /// What it takes of the machine.
+    #[serde(default)]
+    pub load: LoadStatus,
+    /// The rules that captures begin by.
+    #[serde(default)]
+    pub triggers: Vec<TriggerStatus>,
+    /// What they took, on its way into the object store; `None` where there is none.
+    #[serde(default)]
+    pub upload: Option<UploadStatus>,
+}
+
+/// How a rule stands.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct TriggerStatus {
+    /// Its name.
+    pub name: String,
+    /// How often it has acted.
+    pub acted: u64,
+    /// How often it would have, but had for the same timeline a short time ago.
+    pub cooled_down: u64,
+    /// How often it would have, but had too often that day.
+    pub over_budget: u64,
+    /// What it did last.
+    pub last: Option<Firing>,
+    /// Why it is not looked at.
+    pub problem: Option<String>,
+}
+
+/// Why a capture or snapshot was taken, and what came of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Firing {
+    /// The rule's name.
+    pub trigger: String,
+    /// When, in unix nanoseconds.
+    pub time_ns: u64,
+    /// Whose requests.
+    pub tenant: String,
+    /// Of which timeline.
+    pub timeline: String,
+    /// What was looked at.
+    pub figure: Figure,
+    /// How it was.
+    pub value: f64,
+    /// It was to be no more than this.
+    pub above: f64,
+    /// What was done.
+    pub action: Action,
+    /// The capture's or snapshot's name.
+    pub id: Option<String>,
+    /// Why there is none.
+    pub problem: Option<String>,
+}
+
+impl Display for Firing {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { trigger, tenant, timeline, figure, value, above, .. } = self;
+        let figure = figure.as_str();
+        write!(
+            to,
+            "trigger {trigger}: {figure} of tenant {tenant}, timeline {timeline} is {value:.3}, above {above}: "
+        )?;
+        let what = match self.action {
+            Action::Capture => "capture",
+            Action::Snapshot => "snapshot",
+        };
+        match (&self.id, &self.problem) {
+            (Some(id), _) => write!(to, "{what} {id}"),
+            (None, problem) => write!(to, "no {what}: {}", problem.as_deref().unwrap_or_default()),
+        }
+    }
+}
+
+/// How uploading stands.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UploadStatus {
+    /// Captures and snapshots that have not arrived. Their files stay until they have.
+    pub waiting: u64,
+    /// Those that have arrived.
+    pub arrived: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Tries that failed.
+    pub failed_tries: u64,
+    /// Why the last one did.
+    pub problem: Option<String>,
+}
+
+/// What the daemon takes of the machine, and what it sheds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LoadStatus {
+    /// The CPU budget, in percent of one core; `None` is any.
+    pub cpu_budget_percent: Option<f64>,
+    /// What was used in the last second, in percent of one core.
+    pub cpu_used_percent: f64,
+    /// By how many times fewer keys are kept than are wanted; 1 where nothing is shed.
+    pub factor: u64,
+    /// How often fewer keys were kept than before.
+    pub tightened: u64,
+    /// Memory of the process, without what it maps of the kernel's buffers and of files.
+    pub memory_bytes: Option<u64>,
+    /// Above it no further trace begins.
+    pub memory_cap_bytes: u64,
+}
+
+/// How reading the configuration again went.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReloadStatus {
+    /// How often it was read again.
+    pub times: u64,
+    /// Why the last time changed nothing.
+    pub refused: Option<String>,
+    /// Keys of the configuration whose new values hold from the next start only.
+    pub at_the_next_start: Vec<String>,
+}
+
+/// How the table of connections on the disk is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckpointStatus {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Connections that it had when the daemon began.
+    pub restored: u64,
+    /// Why it could not be used then.
+    pub refused: Option<String>,
+    /// Connections in it now.
+    pub connections: u64,
+    /// When it was written last, in unix nanoseconds.
+    pub written_ns: Option<u64>,
+    /// How often it could not be written.
+    pub failures: u64,
+    /// Why it could not be written last.
+    pub problem: Option<String>,
 }
 
 /// How a capturing thread is. Counters begin at its start.
@@ -166,6 +326,9 @@ pub struct Status {
 pub struct WorkerStatus {
     /// What it captures on.
     pub interface: String,
+    /// What the kernel lets through to it.
+    #[serde(default)]
+    pub passing: String,
     /// Packets that it was given.
     pub packets: u64,
     /// Their bytes on the wire.
@@ -190,6 +353,12 @@ pub struct WorkerStatus {
     pub evicted_connections: u64,
     /// Requests that the recorder had no room for.
     pub queue_dropped: u64,
+    /// How often the interface went down or away.
+    #[serde(default)]
+    pub interruptions: u64,
+    /// Why nothing is captured at present.
+    #[serde(default)]
+    pub problem: Option<String>,
 }
 
 /// How the flight recorder is.
@@ -197,8 +366,20 @@ pub struct WorkerStatus {
 pub struct RecorderStatus {
     /// Where its traces are.
     pub directory: PathBuf,
-    /// Whether its disk takes nothing more.
+    /// Whether its disk takes nothing at present.
     pub has_failed: bool,
+    /// How often its disk has begun to take nothing.
+    #[serde(default)]
+    pub faults: u64,
+    /// Requests that could not be written.
+    #[serde(default)]
+    pub write_failed: u64,
+    /// The last error, where there was one.
+    #[serde(default)]
+    pub problem: Option<String>,
+    /// Which limit left requests out, where one did.
+    #[serde(default)]
+    pub limit: Option<String>,
 }
 
 /// What is known of a tenant's timeline.
@@ -243,6 +424,8 @@ pub enum TraceState {
     Done,
     /// It could not be written to its end; what was written before is whole.
     Failed,
+    /// The daemon ended in the middle of it, by no will of its own.
+    Interrupted,
 }
 
 /// A trace that was asked for.
@@ -254,6 +437,9 @@ pub struct TraceStatus {
     pub directory: PathBuf,
     /// Where it stands.
     pub state: TraceState,
+    /// Whose requests were asked for; everybody's where it is empty.
+    #[serde(default)]
+    pub tenants: Vec<String>,
     /// Its filters, as words of a command line.
     pub filter: String,
     /// When it began, in unix nanoseconds.
@@ -268,13 +454,23 @@ pub struct TraceStatus {
     pub lost_requests: u64,
     /// Requests on connections whose tenant is not known.
     pub unattributed: u64,
+    /// One key in how many is kept: what was asked for, or the fewest so far where load is shed.
+    #[serde(default = "every_key")]
+    pub sample_one_in: u64,
     /// What went wrong, or which limit left requests out.
     pub problem: Option<String>,
+}
+
+fn every_key() -> u64 {
+    1
 }
 
 /// A tenant's latest requests, kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
+    /// Its name.
+    #[serde(default)]
+    pub id: String,
     /// Where its files are.
     pub directory: PathBuf,
     /// Requests in it.
