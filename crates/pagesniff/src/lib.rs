@@ -19,6 +19,8 @@
 #[cfg(all(feature = "api", target_os = "linux"))]
 pub mod api;
 pub mod attribution;
+#[cfg(all(any(feature = "client", feature = "upload"), target_os = "linux"))]
+mod back_off;
 pub mod capture;
 #[cfg(all(feature = "client", target_os = "linux"))]
 pub mod client;

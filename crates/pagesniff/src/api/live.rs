@@ -150,11 +150,15 @@ impl Reader {
 
     async fn tick(&mut self, too_slow: u64) {
         let hub = Arc::clone(&self.hub);
-        let status = blocking(move || Ok((hub.status().map_err(Refusal::failed)?, wall_clock()))).await;
-        let Ok((status, now)) = status else { return };
-        self.watched.tick(now, &status.workers, too_slow);
+        let is_for_all = self.is_for_all;
+        let looked = blocking(move || {
+            let open = if is_for_all { hub.open_connections().map_err(Refusal::failed)?.len() as u64 } else { 0 };
+            Ok((hub.workers().map_err(Refusal::failed)?, open, wall_clock()))
+        });
+        let Ok((workers, open, now)) = looked.await else { return };
+        self.watched.tick(now, &workers, too_slow);
         let mut snapshot = self.watched.snapshot(WantedRows { by: &self.by, rows: self.rows });
-        snapshot.capture.open_connections = if self.is_for_all { status.connections } else { 0 };
+        snapshot.capture.open_connections = open;
         let Ok(Json(text)) = serde_json::to_string(&snapshot).map(Json) else { return };
         let _ = self.events.try_send(format!("data: {text}\n\n").into());
     }

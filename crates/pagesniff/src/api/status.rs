@@ -18,7 +18,7 @@ use crate::daemon::words::{ConnectionStatus, Status, TenantStatus};
 
 /// `GET /healthz`: that capturing threads answer. For everybody.
 pub(super) async fn healthz(State(api): State<Arc<Api>>) -> Result<&'static str, Refusal> {
-    blocking(move || api.hub.status().map_err(Refusal::failed)).await?;
+    blocking(move || api.hub.workers().map_err(Refusal::failed)).await?;
     Ok("ok\n")
 }
 

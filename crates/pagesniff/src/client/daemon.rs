@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use ureq::http::{Response, StatusCode};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
-use ureq::{Agent, Body};
+use ureq::{Agent, Body, RequestBuilder};
 
 use super::access::{DaemonUrl, RawAccess};
 use crate::terminal::say;
@@ -136,12 +136,7 @@ impl Daemon {
     ///
     /// Why not.
     pub(crate) fn stream(&self, path: &str) -> Result<Response<Body>, Failed> {
-        let request = self.agent.get(self.address(path));
-        let request = match &self.authorization {
-            Some(authorization) => request.header("authorization", &**authorization),
-            None => request,
-        };
-        self.answered(request.call())
+        self.answered(self.authorized(self.agent.get(self.address(path))).call())
     }
 
     /// The same as JSON.
@@ -170,15 +165,19 @@ impl Daemon {
     pub(super) fn post<T: DeserializeOwned>(&self, path: &str, what: &impl Serialize) -> Result<T, Failed> {
         let body = serde_json::to_vec(what).map_err(|error| Failed::Broken(error.to_string()))?;
         let request = self.agent.post(self.address(path)).header("content-type", "application/json");
-        let request = match &self.authorization {
-            Some(authorization) => request.header("authorization", &**authorization),
-            None => request,
-        };
+        let request = self.authorized(request);
         self.understood(&self.text(self.answered(request.send(&body[..]))?)?)
     }
 
     fn address(&self, path: &str) -> String {
         format!("{}{path}", self.url)
+    }
+
+    fn authorized<T>(&self, request: RequestBuilder<T>) -> RequestBuilder<T> {
+        match &self.authorization {
+            Some(authorization) => request.header("authorization", &**authorization),
+            None => request,
+        }
     }
 
     fn answered(&self, answer: Result<Response<Body>, ureq::Error>) -> Result<Response<Body>, Failed> {

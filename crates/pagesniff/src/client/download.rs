@@ -11,12 +11,12 @@ use anyhow::anyhow;
 use ureq::http::StatusCode;
 
 use super::daemon::{Daemon, Failed};
+use crate::back_off;
 
 /// What is read at once.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// The pause before the second try, which doubles up to the longest.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// Two tries lie at most so far apart.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// So many tries without a byte in between, some two minutes: a daemon that is started again is back by then.
@@ -120,8 +120,8 @@ pub(super) struct Tries(u32);
 impl Tries {
     /// Waits for the time of the next; false where there were enough, or somebody wants it to end.
     pub(super) fn wait(&mut self, stop: &AtomicBool) -> bool {
+        let pause = back_off::pause(self.0, LONGEST_PAUSE);
         self.0 = self.0.saturating_add(1);
-        let pause = FIRST_PAUSE.saturating_mul(1 << self.0.saturating_sub(1).min(8)).min(LONGEST_PAUSE);
         self.0 < MOST_TRIES && wait(pause, stop)
     }
 }

@@ -386,10 +386,7 @@ impl Config {
 fn in_one_line(error: &toml::de::Error, text: &str) -> String {
     let message = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
     let is_one_of = |names: &[&str]| names.iter().any(|name| message.contains(&format!("unknown field `{name}`")));
-    let hint = match () {
-        () if is_one_of(LEFT_OUT) => "; this build of pagesniff was made without it: take it out",
-        () => "",
-    };
+    let hint = if is_one_of(LEFT_OUT) { "; this build of pagesniff was made without it: take it out" } else { "" };
     let before = error.span().and_then(|span| text.get(..span.start));
     let Some(before) = before else { return format!(": {message}{hint}") };
     let line = before.matches('\n').count();

@@ -144,12 +144,17 @@ impl Hub {
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
     }
 
-    fn workers(&self) -> Result<Vec<WorkerStatus>, String> {
+    /// How the capturing threads are.
+    ///
+    /// # Errors
+    ///
+    /// One of them does not answer.
+    pub fn workers(&self) -> Result<Vec<WorkerStatus>, String> {
         self.ask_all(Command::Status)
     }
 
     /// The connections as the decoders have them.
-    pub(super) fn open_connections(&self) -> Result<Vec<OpenConnection>, String> {
+    pub(crate) fn open_connections(&self) -> Result<Vec<OpenConnection>, String> {
         let mut connections: Vec<_> = self.ask_all(Command::Connections)?.into_iter().flatten().collect();
         // One that is remembered may be remembered twice: the one that was heard of last counts.
         connections.sort_unstable_by_key(|open| (open.client, open.server, Reverse(open.known_at)));

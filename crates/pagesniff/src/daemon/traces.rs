@@ -246,7 +246,7 @@ pub(super) fn make_room(parents: &[PathBuf], limit_bytes: u64, bytes: u64, spare
 }
 
 /// A trace's directory, a tenant's, a timeline's, its files.
-const MOST_DEPTH: usize = 4;
+pub(super) const MOST_DEPTH: usize = 4;
 
 /// The bytes of all files below a directory; one that is gone has none.
 fn bytes_below(directory: &Path, depth: usize) -> u64 {

@@ -14,9 +14,6 @@ use super::triggers::CAUSE;
 /// What a directory has whose files have arrived.
 const ARRIVED: &str = "uploaded.json";
 
-/// A trace's directory, a tenant's, a timeline's, its files.
-pub(super) const MOST_DEPTH: usize = 4;
-
 /// One directory.
 #[derive(Debug, Clone)]
 pub(super) struct Waiting {

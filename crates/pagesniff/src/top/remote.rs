@@ -10,13 +10,13 @@ use analysis::live::{Snapshot, Wanted};
 use anyhow::anyhow;
 
 use super::snapshots::{Heard, Hears};
+use crate::back_off;
 use crate::client::{Asked, Daemon, Events, Failed};
 
 /// Each event says all: two are more than a terminal can be behind.
 const MOST_EVENTS: usize = 2;
 
-/// The pause before the next try, which doubles up to the longest.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// Two tries lie at most so far apart.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// What the thread says.
@@ -53,41 +53,44 @@ impl Remote {
 
 /// Until nobody listens any more, or the daemon refuses.
 fn follow(mut events: Events, (daemon, asked): (&Daemon, &Asked), to: &SyncSender<Said>) {
+    loop {
+        let Some(ended) = hand_on(&mut events, to) else { return };
+        match again(ended, (daemon, asked), to) {
+            Some(again) => events = again,
+            None => return,
+        }
+    }
+}
+
+/// Hands figures on until they end, and gives why; nothing where nobody listens any more.
+fn hand_on(events: &mut Events, to: &SyncSender<Said>) -> Option<Failed> {
+    loop {
+        match events.next() {
+            Ok(Some(snapshot)) => to.send(Said::Figures(Box::new(snapshot))).ok()?,
+            Ok(None) => return Some(Failed::Lost("the daemon has ended them".to_owned())),
+            Err(failed) => return Some(failed),
+        }
+    }
+}
+
+/// Asks until there are figures again; nothing where the daemon refuses, or nobody listens any more.
+fn again(mut failed: Failed, (daemon, asked): (&Daemon, &Asked), to: &SyncSender<Said>) -> Option<Events> {
     let mut failures = 0;
     loop {
-        let ended = loop {
-            match events.next() {
-                Ok(Some(snapshot)) => {
-                    failures = 0;
-                    if to.send(Said::Figures(Box::new(snapshot))).is_err() {
-                        return;
-                    }
-                }
-                Ok(None) => break None,
-                Err(failed) => break Some(failed),
-            }
-        };
-        let mut trouble = ended;
-        events = loop {
-            if let Some(failed) = trouble {
-                if !failed.may_pass() {
-                    let _ = to.send(Said::End(failed));
-                    return;
-                }
-                let pause = FIRST_PAUSE.saturating_mul(1 << failures.min(8)).min(LONGEST_PAUSE);
-                failures += 1;
-                let seconds = pause.as_secs();
-                let words = format!("THESE FIGURES ARE OLD: {failed}; the next try is {seconds} s after this one");
-                if to.send(Said::Trouble(words)).is_err() {
-                    return;
-                }
-                thread::sleep(pause);
-            }
-            match Events::of(daemon, asked) {
-                Ok(events) => break events,
-                Err(failed) => trouble = Some(failed),
-            }
-        };
+        if !failed.may_pass() {
+            let _ = to.send(Said::End(failed));
+            return None;
+        }
+        let pause = back_off::pause(failures, LONGEST_PAUSE);
+        failures = failures.saturating_add(1);
+        let seconds = pause.as_secs();
+        let words = format!("THESE FIGURES ARE OLD: {failed}; the next try is {seconds} s after this one");
+        to.send(Said::Trouble(words)).ok()?;
+        thread::sleep(pause);
+        match Events::of(daemon, asked) {
+            Ok(events) => return Some(events),
+            Err(next) => failed = next,
+        }
     }
 }
 

@@ -115,7 +115,7 @@ impl Engine {
     }
 
     fn look(&mut self, now: Instant) -> Result<(), String> {
-        let workers = self.hub.status()?.workers;
+        let workers = self.hub.workers()?;
         let (subscription, watched) = match &mut self.watching {
             Some(watching) => watching,
             None => {

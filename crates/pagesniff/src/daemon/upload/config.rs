@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 use std::{env, fs};
 
-use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
-use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
-use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
+use object_store::aws::AmazonS3Builder;
+use object_store::azure::MicrosoftAzureBuilder;
+use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreScheme, RetryConfig};
@@ -79,7 +80,6 @@ impl UploadConfig {
         }
         let (scheme, path) = ObjectStoreScheme::parse(&url).map_err(|error| wrong(&error))?;
         let retry = RetryConfig { max_retries: MOST_RETRIES, retry_timeout: RETRY_TIMEOUT, ..RetryConfig::default() };
-        let unknown = |key: &str| format!("upload.options: {key}: this store has no such option");
         let store: Arc<dyn ObjectStore> = match scheme {
             ObjectStoreScheme::Local => {
                 if let Some(key) = self.options.keys().next() {
@@ -88,42 +88,42 @@ impl UploadConfig {
                 Arc::new(LocalFileSystem::new().with_automatic_cleanup(false))
             }
             ObjectStoreScheme::AmazonS3 => {
-                let mut builder = AmazonS3Builder::new().with_url(self.url.as_str()).with_retry(retry);
-                for (key, value) in options {
-                    match key.parse::<AmazonS3ConfigKey>() {
-                        Ok(key) => builder = builder.with_config(key, value),
-                        Err(_) if self.options.contains_key(key) => return Err(unknown(key)),
-                        Err(_) => {}
-                    }
-                }
+                let builder = AmazonS3Builder::new().with_url(self.url.as_str()).with_retry(retry);
+                let builder = self.configured(options, builder, AmazonS3Builder::with_config)?;
                 Arc::new(builder.build().map_err(|error| wrong(&error))?)
             }
             ObjectStoreScheme::GoogleCloudStorage => {
-                let mut builder = GoogleCloudStorageBuilder::new().with_url(self.url.as_str()).with_retry(retry);
-                for (key, value) in options {
-                    match key.parse::<GoogleConfigKey>() {
-                        Ok(key) => builder = builder.with_config(key, value),
-                        Err(_) if self.options.contains_key(key) => return Err(unknown(key)),
-                        Err(_) => {}
-                    }
-                }
+                let builder = GoogleCloudStorageBuilder::new().with_url(self.url.as_str()).with_retry(retry);
+                let builder = self.configured(options, builder, GoogleCloudStorageBuilder::with_config)?;
                 Arc::new(builder.build().map_err(|error| wrong(&error))?)
             }
             ObjectStoreScheme::MicrosoftAzure => {
-                let mut builder = MicrosoftAzureBuilder::new().with_url(self.url.as_str()).with_retry(retry);
-                for (key, value) in options {
-                    match key.parse::<AzureConfigKey>() {
-                        Ok(key) => builder = builder.with_config(key, value),
-                        Err(_) if self.options.contains_key(key) => return Err(unknown(key)),
-                        Err(_) => {}
-                    }
-                }
+                let builder = MicrosoftAzureBuilder::new().with_url(self.url.as_str()).with_retry(retry);
+                let builder = self.configured(options, builder, MicrosoftAzureBuilder::with_config)?;
                 Arc::new(builder.build().map_err(|error| wrong(&error))?)
             }
             _ => return Err(wrong(&"give s3://BUCKET/PREFIX, gs://, az://, or file:///DIRECTORY")),
         };
         Ok((store, path))
     }
+
+    /// With the options that are its own. The environment may hold others, of other programs; the configuration may not.
+    fn configured<B, K: FromStr>(
+        &self,
+        options: &BTreeMap<String, String>,
+        builder: B,
+        with: impl Fn(B, K, String) -> B,
+    ) -> Result<B, String> {
+        options.iter().try_fold(builder, |builder, (key, value)| match key.parse::<K>() {
+            Ok(key) => Ok(with(builder, key, value.clone())),
+            Err(_) if self.options.contains_key(key) => Err(unknown(key)),
+            Err(_) => Ok(builder),
+        })
+    }
+}
+
+fn unknown(key: &str) -> String {
+    format!("upload.options: {key}: this store has no such option")
 }
 
 /// `AWS_ACCESS_KEY_ID` and its like, as options.

@@ -25,8 +25,10 @@ use tokio::runtime::Builder;
 pub(super) use config::UploadConfig;
 
 use super::hub::Hub;
+use super::traces::MOST_DEPTH;
 use super::triggers::CAUSE;
-use super::waiting::{Arrived, MOST_DEPTH, Waiting};
+use super::waiting::{Arrived, Waiting};
+use crate::back_off;
 use crate::terminal::say;
 use config::Store;
 
@@ -36,8 +38,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// What is held of a file on its way; larger ones go in parts of this.
 const PART_BYTES: u64 = 8 << 20;
 
-/// Two tries of the same lie so far apart at first, twice as far after each, and at most so far.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// Two tries of the same lie at most so far apart.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
 /// An upload that takes longer is tried again: 32 MiB at 1 Mbit/s.
@@ -87,8 +88,7 @@ fn settle(hub: &Hub, waiting: &Waiting, ended: Result<Arrived, String>) {
         }
         Err(problem) if !waiting.directory.is_dir() => hub.waiting().gone(waiting, &problem),
         Err(problem) => {
-            let doublings = waiting.tries.min(16);
-            let pause = FIRST_PAUSE.saturating_mul(1 << doublings).min(LONGEST_PAUSE);
+            let pause = back_off::pause(waiting.tries, LONGEST_PAUSE);
             say(format_args!("{id} was not uploaded, and is tried again in {} s: {problem}", pause.as_secs()));
             hub.waiting().failed(waiting, problem, Instant::now().checked_add(pause));
         }
