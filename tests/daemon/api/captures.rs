@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::http::Client;
 use super::{ADMIN, ONE_TENANT, Served};
 use crate::asked::{keys_of, now_ns};
 use crate::network::may_capture;
@@ -93,6 +94,12 @@ fn a_snapshot_is_handed_out_like_a_capture() {
     let other = served.traffic.tenant(4);
     assert_eq!(client.post("/v1/snapshots", &json!({"tenant": other, "last_ms": 60_000})).status, 404);
     let theirs = served.client(ADMIN).post("/v1/snapshots", &json!({"tenant": other, "last_ms": 60_000})).json();
+    let listed = |client: &Client| {
+        let listed = client.get("/v1/snapshots").json();
+        listed.as_array().unwrap().iter().map(|kept| kept["id"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(&client), [snapshot["id"].clone()]);
+    assert_eq!(listed(&served.client(ADMIN)), [snapshot["id"].clone(), theirs["id"].clone()]);
     let foreign = format!("/v1/captures/{}/trace", theirs["id"].as_str().unwrap());
     assert_eq!((client.get(&foreign).status, served.client(ADMIN).get(&foreign).status), (404, 200));
     assert_eq!(client.get("/v1/captures/snapshot-..%2f..%2fdata/trace").status, 404);

@@ -97,6 +97,9 @@ fn every_answer_has_the_fields_that_are_described() {
     check(&document, &schema("get", "/v1/captures/{id}", 200), &one.json(), "a capture");
     let snapshot = client.post("/v1/snapshots", &json!({"tenant": served.tenant, "last_ms": 60_000}));
     check(&document, &schema("post", "/v1/snapshots", 201), &snapshot.json(), "POST /v1/snapshots");
+    let kept = client.get("/v1/snapshots");
+    assert_eq!(kept.json().as_array().unwrap().len(), 1);
+    check(&document, &schema("get", "/v1/snapshots", 200), &kept.json(), "GET /v1/snapshots");
     let refused = client.get("/v1/captures/none");
     check(&document, &schema("get", "/v1/captures/{id}", 404), &refused.json(), "a refusal");
     assert_eq!(client.get("/v1/openapi.json").json(), document);

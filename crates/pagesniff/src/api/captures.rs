@@ -132,11 +132,8 @@ pub(super) async fn delete(
 fn files(api: &Api, caller: &Caller, id: &str) -> Result<PathBuf, Refusal> {
     let directory = match id.strip_prefix(SNAPSHOT) {
         Some(name) => {
-            let (directory, tenants) = api.hub.snapshot_of(name).ok_or_else(Refusal::not_found)?;
-            if !caller.may_see_all(&tenants) {
-                return Err(Refusal::not_found());
-            }
-            directory
+            let kept = api.hub.snapshot_of(name).filter(|kept| caller.may_see_all(&kept.tenants));
+            kept.ok_or_else(Refusal::not_found)?.directory
         }
         None => {
             let status = capture(api, caller, id)?;
@@ -249,6 +246,25 @@ fn diagnosis(directory: &Path, format: Form) -> Result<String, Refusal> {
     };
     // Its text would name directories of this machine.
     text.map_err(|_| Refusal::conflict("there is nothing to report of: no request came"))
+}
+
+/// `GET /v1/snapshots`: those that are there, of the caller's tenants.
+pub(super) async fn snapshots(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Json<Vec<Value>>, Refusal> {
+    let kept = blocking(move || Ok(api.hub.snapshots())).await?;
+    let of_caller = kept.iter().filter(|kept| caller.may_see_all(&kept.tenants));
+    let seen = of_caller.map(|kept| {
+        json!({
+            "id": format!("{SNAPSHOT}{}", kept.id),
+            "tenant": kept.tenants.first().map(ToString::to_string),
+            "taken_ns": kept.taken.0,
+            "bytes": kept.bytes,
+            "trigger": kept.trigger,
+        })
+    });
+    Ok(Json(seen.collect()))
 }
 
 /// What a snapshot is wanted of.

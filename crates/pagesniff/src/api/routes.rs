@@ -9,7 +9,7 @@ use axum::extract::{ConnectInfo, DefaultBodyLimit, MatchedPath, Path, Query, Raw
 use axum::http::{HeaderValue, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::get;
 use axum::{Extension, RequestExt, Router};
 use record::{TenantShardId, TenantTimeline};
 
@@ -23,7 +23,7 @@ use super::{captures, live, page, status};
 use crate::daemon::words::Wanted;
 
 /// What there is. `docs/openapi.json` says the same at length.
-pub const ROUTES: [(&str, &str); 19] = [
+pub const ROUTES: [(&str, &str); 20] = [
     ("get", "/"),
     ("get", "/page/{file}"),
     ("get", "/healthz"),
@@ -41,6 +41,7 @@ pub const ROUTES: [(&str, &str); 19] = [
     ("delete", "/v1/captures/{id}"),
     ("get", "/v1/captures/{id}/trace"),
     ("get", "/v1/captures/{id}/report"),
+    ("get", "/v1/snapshots"),
     ("post", "/v1/snapshots"),
     ("get", "/v1/live"),
 ];
@@ -82,7 +83,7 @@ pub(super) fn router(api: Arc<Api>) -> Router {
         .route("/v1/captures/{id}", get(captures::one).delete(captures::delete))
         .route("/v1/captures/{id}/trace", get(captures::trace))
         .route("/v1/captures/{id}/report", get(captures::report))
-        .route("/v1/snapshots", post(captures::snapshot))
+        .route("/v1/snapshots", get(captures::snapshots).post(captures::snapshot))
         .route("/v1/live", get(live::live))
         .fallback(|| async { Refusal::not_found() })
         .method_not_allowed_fallback(|| async { Refusal::wrong_method() })

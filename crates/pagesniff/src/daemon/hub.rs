@@ -2,8 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
@@ -11,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use bytesize::ByteSize;
 use decode::OpenConnection;
-use record::{TenantId, TenantTimeline, Timestamp};
+use record::{TenantTimeline, Timestamp};
 use trace::{TraceWriter, WriterConfig};
 
 use super::checkpoint::{Checkpoints, replace_file};
@@ -23,7 +22,7 @@ use super::control::words::{
 use super::distribution::{ActiveTrace, Outlet, Way};
 use super::load::{self, memory_bytes};
 use super::sampling::Sampling;
-use super::snapshot;
+use super::snapshot::{self, KeptSnapshot};
 use super::subscription::{Places, Subscription};
 use super::traces::{Traces, make_room, new_directory, wall_clock};
 use super::triggers::CAUSE;
@@ -381,15 +380,14 @@ impl Hub {
         self.traces.remove(id)
     }
 
-    /// Where the files of a snapshot are, and whose they are: of the snapshots that are there, the one of that name.
-    pub fn snapshot_of(&self, id: &str) -> Option<(PathBuf, Vec<TenantId>)> {
-        let names = |directory: &Path| fs::read_dir(directory).ok().map(|all| all.flatten().map(|one| one.file_name()));
-        let parent = self.config().directory_of(Kept::Snapshots);
-        // A name that is compared leads nowhere else.
-        let name = names(&parent)?.find(|name| name.as_os_str() == id)?;
-        let directory = parent.join(name);
-        let tenants = names(&directory)?.filter_map(|name| name.to_str()?.parse().ok()).collect();
-        Some((directory, tenants))
+    /// The snapshots that are there, oldest first.
+    pub fn snapshots(&self) -> Vec<KeptSnapshot> {
+        snapshot::all(&self.config().directory_of(Kept::Snapshots))
+    }
+
+    /// Of the snapshots that are there, the one of that name.
+    pub fn snapshot_of(&self, id: &str) -> Option<KeptSnapshot> {
+        snapshot::one(&self.config().directory_of(Kept::Snapshots), id)
     }
 
     /// Makes room for a trace or a snapshot of so many bytes.
@@ -523,6 +521,8 @@ fn tenants_of(raw: &RawFilter) -> Vec<String> {
 mod tests {
     use std::sync::mpsc::{Receiver, channel};
     use std::thread;
+
+    use std::fs;
 
     use super::*;
     use crate::daemon::checkpoint::Restored;

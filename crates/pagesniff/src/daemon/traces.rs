@@ -221,6 +221,15 @@ pub(super) fn new_directory(parent: &Path) -> io::Result<(String, PathBuf)> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
+/// The moment of which a directory has its name.
+pub(super) fn moment_of(name: &str) -> Option<SystemTime> {
+    let (moment, _) = name.split_once('-')?;
+    let (date, time) = moment.strip_suffix('Z')?.split_once('T')?;
+    let (year, month, day) = (date.get(0..4)?, date.get(4..6)?, date.get(6..)?);
+    let (hour, minute, second) = (time.get(0..2)?, time.get(2..4)?, time.get(4..)?);
+    humantime::parse_rfc3339(&format!("{year}-{month}-{day}T{hour}:{minute}:{second}Z")).ok()
+}
+
 /// Deletes the oldest of the directories below `parents`, which are named by their moment, until `bytes` more fit into
 /// `limit_bytes`. Those in `spared` stay.
 pub(super) fn make_room(parents: &[PathBuf], limit_bytes: u64, bytes: u64, spared: &[PathBuf]) -> io::Result<()> {
@@ -249,7 +258,7 @@ pub(super) fn make_room(parents: &[PathBuf], limit_bytes: u64, bytes: u64, spare
 pub(super) const MOST_DEPTH: usize = 4;
 
 /// The bytes of all files below a directory; one that is gone has none.
-fn bytes_below(directory: &Path, depth: usize) -> u64 {
+pub(super) fn bytes_below(directory: &Path, depth: usize) -> u64 {
     let Ok(entries) = fs::read_dir(directory) else { return 0 };
     entries.flatten().fold(0, |sum: u64, entry| {
         let bytes = match entry.metadata() {
@@ -290,5 +299,10 @@ mod tests {
         let (first, _) = new_directory(parent.path()).unwrap();
         let (second, directory) = new_directory(parent.path()).unwrap();
         assert!(first < second && directory.is_dir());
+        let moment = moment_of(&first).unwrap();
+        assert!(SystemTime::now().duration_since(moment).unwrap() < std::time::Duration::from_secs(60));
+        for name in ["", "20261203T070000Z", "lost+found", "20261303T070000Z-001", "é0261203T070000Z-001"] {
+            assert_eq!(moment_of(name), None, "{name}");
+        }
     }
 }

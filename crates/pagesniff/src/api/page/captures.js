@@ -14,8 +14,8 @@ const PASTS_S = [60, 300, 600, 1800, 3600, 21600];
 
 const STATES = { running: "runs", done: "done", failed: "failed", interrupted: "interrupted", snapshot: "kept" };
 
-// The daemon does not list snapshots: those that were taken here are known here, as long as the page is.
-let snapshots = [];
+// How many requests a snapshot has is said when it is taken only.
+const requestsOf = new Map();
 let task = null;
 let states = new Map();
 
@@ -39,7 +39,8 @@ export const begin = (caller) => {
 let mayRead = false;
 
 export const end = () => {
-  [snapshots, states, task] = [[], new Map(), null];
+  [states, task] = [new Map(), null];
+  requestsOf.clear();
   table.show([], (one) => one.id);
   say($("capture-problem"), "");
   $("capture-form").reset();
@@ -58,14 +59,19 @@ const choose = (select, seconds, usual) => {
 };
 
 const look = async (signal) => {
-  const captures = await ask("GET", "v1/captures", { signal });
-  captures.reverse();
+  const [captures, kept] = await Promise.all(["v1/captures", "v1/snapshots"].map((path) => ask("GET", path, { signal })));
   captures.forEach(tell);
-  const shown = [...snapshots, ...captures];
+  const shown = [...kept.map(snapshot), ...captures].sort((one, other) => other.started_ns - one.started_ns);
   table.show(shown, (one) => one.id);
   $("captures-none").hidden = shown.length > 0;
   $("capture-rows").hidden = shown.length === 0;
   return captures.some((capture) => capture.state === "running") ? OFTEN_MS : SELDOM_MS;
+};
+
+const snapshot = ({ id, tenant, taken_ns, bytes, trigger }) => {
+  const filter = trigger === null ? "out of the flight recorder" : `by the trigger ${trigger}`;
+  const common = { state: "snapshot", filter, lost_requests: null, problem: null };
+  return { ...common, id, tenants: tenant === null ? [] : [tenant], started_ns: taken_ns, bytes, requests: requestsOf.get(id) ?? null };
 };
 
 // Who listens to the page is told what changes.
@@ -108,8 +114,10 @@ const table = new Rows(
     const filter = capture.filter.replace(/--tenant \S+ ?/g, "");
     say(row.cells[1].children[1], filter);
     if (capture.problem) say(row.problem, capture.problem);
-    const known = isRunning ? ["", "", ""] : [count(capture.requests), size(capture.bytes), count(capture.lost_requests)];
-    row.figures.forEach((cell, place) => say(cell, known[place]));
+    const known = (show, value) => (isRunning || value === null ? "" : show(value));
+    const { requests, bytes, lost_requests: lost } = capture;
+    const figures = [known(count, requests), known(size, bytes), known(count, lost)];
+    row.figures.forEach((cell, place) => say(cell, figures[place]));
     if (row.acts.dataset.state !== capture.state) {
       row.acts.dataset.state = capture.state;
       row.acts.replaceChildren(...acts(row, capture));
@@ -214,8 +222,6 @@ $("capture-form").addEventListener("submit", async (event) => {
 
 const keep = async (tenant, lastMs) => {
   const taken = await ask("POST", "v1/snapshots", { body: { tenant, last_ms: lastMs } });
-  const filter = `${length(lastMs / 1000)} back`;
-  const common = { state: "snapshot", tenants: [tenant], filter, started_ns: Date.now() * 1e6, lost_requests: 0, problem: null };
-  snapshots.unshift({ ...common, ...taken });
+  requestsOf.set(taken.id, taken.requests);
   say($("news"), `Kept: ${plural(taken.requests, "request")}.`);
 };

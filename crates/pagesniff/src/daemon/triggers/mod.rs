@@ -9,13 +9,15 @@
 mod due;
 mod rule;
 
-use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
 use analysis::live::{By, Wanted as WantedRows};
+use serde::Deserialize;
 
 pub(super) use rule::check;
 pub(crate) use rule::{Action, Figure, Rule};
@@ -43,6 +45,17 @@ const ROWS: usize = 128;
 
 /// What its directory says of why a capture or snapshot was taken.
 pub(super) const CAUSE: &str = "trigger.json";
+
+/// The rule by which what is in a directory was taken, if it was one.
+pub(super) fn trigger_of(directory: &Path) -> Option<String> {
+    /// Of the file, what is wanted here.
+    #[derive(Deserialize)]
+    struct Cause {
+        trigger: String,
+    }
+    let text = fs::read(directory.join(CAUSE)).ok()?;
+    serde_json::from_slice::<Cause>(&text).ok().map(|cause| cause.trigger)
+}
 
 const SECONDS_OF_A_DAY: u64 = 24 * 3_600;
 
